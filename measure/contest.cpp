@@ -28,9 +28,10 @@ constexpr double sample_us = 200;    // target length of one sample
 constexpr int most_operations = 64;  // in a sample
 constexpr int final_samples = 15;    // of the candidates that are left
 constexpr std::size_t finalists = 3;
-constexpr double hopeless = 4;  // times the fastest
-// Up to so many bytes, the first operation is mostly planning and the first touch of the lanes' pages, and any single
-// one can be disturbed. Longer operations are much alike.
+constexpr double hopeless = 4;  // candidates that take more than this many times as long as the fastest one are dropped
+// Up to this size, a candidate's first operations are mostly planning and first touches of the lanes' pages, and any
+// single one can be disturbed: several warm up, several are timed, and the first round drops only hopeless candidates.
+// Longer operations are much alike, so one of each is enough.
 constexpr std::uint64_t small_bytes = 1 << 20;
 constexpr int first_operations = 2 * static_cast<int>(ccl::ring_cells), first_samples = 5;
 
@@ -38,7 +39,8 @@ schedule::Request request_for(Collective c, const AlgorithmConfig& config, Rank 
   return {.operation = {.collective = c}, .dims = {ranks}, .channels = config.channels, .segments = config.segments};
 }
 
-// On few ranks many algorithms make the same schedule, which is then called by the best-known name.
+// The names of the algorithms, the best known first: of algorithms that make the same schedule, as many do on few
+// ranks, the first in this order is kept.
 std::vector<std::string> plainest_first() {
   std::vector<std::string> names;
   for (const auto& [name, algorithm] : schedule::algorithms()) names.push_back(name);

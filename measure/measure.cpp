@@ -228,7 +228,7 @@ std::unique_ptr<Measured> measure(BenchContext& bench, const BenchCase& subject)
     if (!subject.in_place) throw;
     serves = false;
   }
-  // Some ranks may refuse alone: in place, a reduce differs on its root only. So all ranks learn of a refusal here.
+  // Only some ranks may be unable to: in place, a reduce differs on its root. So all ranks learn here whether any is.
   if (subject.in_place && bench.sum(serves ? 0 : 1) != 0) return nullptr;
   const std::uint64_t bytes = larger_buffer_bytes(subject.calls);
   const bool back_to_back = bytes <= back_to_back_bytes;

@@ -52,8 +52,8 @@ struct Measured {
   std::string not_native;   // why the device does not, if it has collectives
 };
 
-// Up to so many bytes, iterations follow each other as in a program, and everything that a user does between them
-// counts. Above it, ranks meet before each iteration, after they have written their input and read their output.
+// Up to this size, iterations follow each other as in a program, and their time includes reading the last output and
+// writing the next input. Above it, ranks do these first and wait at a barrier, and only the operation is timed.
 inline constexpr std::uint64_t back_to_back_bytes = 4096;
 
 // Collective: all ranks call it alike. Null: no algorithm serves the operation in place.

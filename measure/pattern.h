@@ -42,7 +42,7 @@ class DataPattern {
   std::map<ccl::Rank, Tile> tiles_;
 };
 
-// Throws what the pattern of ones of such a call would throw.
+// Throws if such a call can't have a pattern of ones, because a sum of ones could be rounded.
 void check_ones(const ccl::Call&, ccl::Rank ranks);
 
 // Reads every cache line, as a user of the data would.

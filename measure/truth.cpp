@@ -88,7 +88,7 @@ struct Evaluation {
     return bits;
   }
 
-  // A value that any rank sends is rounded on all ranks.
+  // Computes a formula's bytes. With `narrows`, a value that any rank sends is rounded to bf16, on all ranks.
   Bytes operator()(const Formula& f) const {
     Bytes value = f.sum.empty() ? f.contribution : added(f);
     if (!narrows || !run.sent.contains({f.of, f.chunk})) return value;

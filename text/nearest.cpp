@@ -33,7 +33,7 @@ std::string nearest(std::string_view word, const std::vector<std::string>& known
   std::size_t fewest = std::max<std::size_t>(2, word.size() / 3) + 1;
   for (const std::string& candidate : known) {
     if (candidate.size() >= word.size() + fewest) continue;
-    // With as many edits as letters, any word can become this one.
+    // A candidate that takes as many edits as it has letters does not count: any word could become it.
     const std::size_t needed = edits(word, candidate);
     if (needed < fewest && needed < candidate.size()) {
       fewest = needed;

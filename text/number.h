@@ -11,8 +11,8 @@
 
 namespace trellis::text {
 
-// The number that the text begins with is taken off its front. None where it begins with none, or with one that the
-// type can't hold; the text stays as it was then.
+// Parses the number at the beginning of the text and removes it from there. None where there is none, or one that the
+// type can't hold; the text then stays as it was.
 template <class Number>
 std::optional<Number> take_number(std::string_view& text) {
   Number value{};
@@ -42,7 +42,8 @@ inline std::optional<double> finite_number(std::string_view text) {
   return number<double>(text, std::numeric_limits<double>::lowest());
 }
 
-// A whole number of what is named. Throws invalid_argument: "--root 9: expected a whole number from 0 to 7".
+// Parses a whole number from `least` to `most`. `what`: what it is, for the error. Throws invalid_argument: "--root 9:
+// expected a whole number from 0 to 7".
 std::int64_t count(std::string_view what, std::string_view text, std::int64_t least, std::int64_t most);
 
 // What a number may be, for an error message: "0 to 3", "0 or 1", "1".

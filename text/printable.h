@@ -1,4 +1,4 @@
-// Text for a terminal: what would move its cursor or is no text is spelled out.
+// Makes text safe for a terminal: spells out what would control the terminal, and bytes that are not text.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Protocol buffers, written: a message's fields are appended by number, in the wire format.
+// Writes messages in the wire format of protocol buffers: fields are appended by number.
 #pragma once
 
 #include <bit>
@@ -9,7 +9,7 @@
 
 namespace trellis::text {
 
-// Low byte first.
+// Appends the number's bytes, the lowest first.
 template <class Number>
 void put_little(std::string& out, Number value) {
   for (std::size_t i = 0; i < sizeof value; ++i) out += static_cast<char>(value >> (8 * i));

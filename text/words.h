@@ -18,7 +18,7 @@ std::vector<std::string_view> split(std::string_view text, char separator);  // 
 std::string_view trimmed(std::string_view text);                             // without blanks at both ends
 std::string lower(std::string_view text);                                    // with its capitals as small letters
 
-// The enumerator's word: they are listed in its type's order, which begins at 0. "?" for a number beyond the list.
+// The word of an enumerator; `words` are in the order of the enumerators, which count from 0. "?" beyond the list.
 template <class Enum, std::size_t count>
 constexpr std::string_view word_of(Enum e, const std::string_view (&words)[count]) {
   const auto at = static_cast<std::size_t>(e);

@@ -15,7 +15,7 @@ namespace {
 
 constexpr double four_in_five = 1.2816;  // standard deviations either way
 constexpr double usual_noise = 0.1, least_noise = 0.02;
-constexpr double identified = 0.5;    // a figure is identified if at most this part of its assumed range is left
+constexpr double identified = 0.5;    // a figure is identified if at most this fraction of its assumed range is left
 constexpr double far = 2;             // standard deviations beyond which a measurement pulls no harder (Huber)
 constexpr double by_median = 1.4826;  // standard deviation / median absolute deviation, which outliers do not move
 constexpr int most_rounds = 12;
@@ -30,8 +30,8 @@ double median_of(Vector values) {
   return *middle;
 }
 
-// The standard deviation of errors around their median. What they have in common is no noise: a figure may explain it.
-// One or two errors tell nothing.
+// The standard deviation of errors around their median: an error that all of them share is not noise, as a figure may
+// explain it. One or two errors tell nothing of the noise, so usual_noise is taken.
 double noise_of(const Vector& errors) {
   if (errors.size() < 3) return usual_noise;
   const double common = median_of(errors);

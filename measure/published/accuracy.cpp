@@ -13,14 +13,14 @@
 namespace trellis::measure {
 namespace {
 
-constexpr double stated = 0.8;        // an interval is to hold this part of what is measured
+constexpr double stated = 0.8;        // an interval is to hold this fraction of the measured values
 constexpr double mostly_fixed = 0.2;  // a record tells its launch if at most this part of its time is something else
 
 // Values in groups of equal weight: each configuration counts once, however many records it has.
 using Groups = std::map<std::string, std::vector<double>>;
 
-// The value below which a part of the weight lies. With n groups, the weight left out at the ends is rounded down, as
-// the next group is one of n + 1 (split conformal prediction).
+// The value below which the fraction `part` of the weight lies. Quantiles lie up to half a group further out than in
+// the values, because a new value is of one of n + 1 groups (split conformal prediction).
 double quantile(const Groups& groups, double part) {
   std::vector<std::pair<double, double>> weighted;
   for (const auto& [name, values] : groups)

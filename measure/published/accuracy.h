@@ -12,7 +12,7 @@
 
 namespace trellis::measure {
 
-// What records say of the figures that are fitted to all of them: launches in seconds, and the model's own error.
+// What is fitted to all records: the launch times, in seconds, and the model's own error.
 struct RecordFit {
   std::map<std::string, Launch> launches;
   std::map<std::string, sim::ErrorRange> errors;  // by kind
@@ -39,14 +39,14 @@ RecordFit fit(const std::vector<ComparedRecord>&, const OfRecord& of = &Record::
 // As lines of a data file (sim/published/fitted.published).
 std::string fit_text(const RecordFit&, const std::vector<ComparedRecord>&);
 
-// How well many records are met; shares and errors are parts of 1.
+// How well simulated values agree with many records. Shares and errors are fractions.
 struct Accuracy {
   std::size_t records = 0;
   double median = 0, ninth = 0, worst = 0;  // absolute errors
-  double inside = 0, width = 1;             // part of records within their interval; the median width
+  double inside = 0, width = 1;             // fraction of records within their interval; the median width
 };
 
-// The quantile of the values: this part of them lies below it.
+// The quantile: the value below which the fraction `part` of the values lies.
 double value_at(std::vector<double> values, double part);
 
 class AccuracyAccumulator {

@@ -80,13 +80,13 @@ std::string launch_of(const Record& r) {
   return "device";
 }
 
-// A machine is read once, and keeps the patterns that were priced on it for later records.
+// A machine and its pricers, kept for later records: the machine is read once, and the pricers keep their patterns.
 struct Place {
   std::unique_ptr<Machine> machine;
   std::map<std::string, std::unique_ptr<Pricer>> pricers = {};
 };
 
-// `joined`: physical cores of a rank (LNC); 0: as the chip is usually set.
+// Returns the named machine, with so many nodes. `joined`: physical cores of a rank (LNC); 0: the chip's usual number.
 Place& place(const std::string& name, Rank nodes, std::int32_t joined = 0) {
   static std::map<std::string, Place> places;
   const std::string whole = nodes == 1 ? name : fmt::format("{} x {}", name, nodes);
@@ -124,7 +124,8 @@ bool by_host(std::string_view era) { return era.ends_with("-host"); }
 // Records without chip and date are from the current documentation.
 constexpr const char* newest = "2025";
 
-// In the benchmark's tables printed since 2.28, the host starts and awaits each collective.
+// The runtime era whose figures price the record. In nccom-test's tables that the Neuron documentation first has in
+// release 2.28 or later, the host starts each collective and waits for it: they take the era's "-host" figures.
 std::string era_of(const Record& r, const Machine& machine) {
   const std::string said = r.word("runtime_era").substr(0, 4);
   if (const std::string date = r.word("date"); said == "2026" || (said.empty() && date.starts_with("2026"))) {
@@ -186,14 +187,14 @@ std::optional<double> bytes_of(const Record& r, Rank ranks) {
   return bytes;
 }
 
-// The part of a launch that the call before does not hide, where calls follow each other without waiting.
+// Where calls are queued without waiting: the fraction of a launch that the call before does not hide; none: unknown.
 std::optional<double> part_in_queue(const sim::MachineSpec& spec, const std::string& era) {
   const std::string key = fmt::format("era.{}.queued", era);
   return spec.figures.has(key) ? std::optional(spec.figures.number(key)) : std::nullopt;
 }
 
 // Adds to an answer how sure it is: the range that uncertain figures leave to it, the launch as a figure of its own,
-// and the kind of answers whose errors it shares. `price`: the collective's alone, without what the answer adds to it.
+// and the kind of answers whose errors it shares. `price`: of the collective itself, not of what was added to it.
 void add_range(RecordAnswer& found, const Record& r, Pricer& pricer, const AlgorithmConfig& config,
                const sim::Price& price) {
   const std::string& era = pricer.settings().era;

@@ -77,7 +77,7 @@ const std::vector<Mnemonic>& mnemonics() {
   return all;
 }
 
-// The instruction alone in a program, for its cost.
+// The cost of a single instruction, computed from a program that has no other.
 InstructionCost cost_alone(const Mnemonic& m, const Shape& shape, DType type, const ChipSpec& chip) {
   ProgramBuilder b("one", chip);
   const std::int64_t rows = std::min<std::int64_t>(shape.partitions, 128);

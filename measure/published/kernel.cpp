@@ -57,7 +57,7 @@ std::string type_word(const Record& r, const std::string& otherwise) {
   return word == "bf16" ? "bf16" : word == "fp32" ? "f32" : word;
 }
 
-// One of several records of a profile gives its sizes: records share an id up to the last word.
+// Of the records of one profile, whose ids differ only in their last word, one gives the sizes: returns that one.
 const Record& with_sizes(const Record& r, const std::vector<Record>& all) {
   if (r.number("M")) return r;
   const std::string prefix = r.id.substr(0, r.id.rfind('.'));
@@ -136,7 +136,7 @@ struct Ran {
   double flops;
 };
 
-// The same program answers several records of one profile.
+// Runs the program, or returns what it gave before: several records of one profile need the same run.
 const Ran& ran(const Asked& asked, const ChipSpec& chip) {
   static std::map<std::string, Ran> done;
   const std::string key = asked.text() + chip.figures().text();
@@ -156,7 +156,8 @@ sim::Time dma_sum(const RunTotals& t) {
   return sum;
 }
 
-// What a profile reports of the same run beside its time. Products of f32 are counted once, as profiles do.
+// Answers what a profile reports, from the simulated run: an engine's busy time, a utilisation, or else the run's time.
+// Products of f32 are counted once, as profiles do.
 std::optional<RecordAnswer> measured_of(const Record& r, const Ran& ran, const ChipSpec& chip, const std::string& by) {
   const RunTotals& t = ran.totals;
   const auto timed = [&](sim::Time time, std::string what) {
@@ -186,16 +187,16 @@ std::optional<RecordAnswer> measured_of(const Record& r, const Ran& ran, const C
   return timed(t.time, "");
 }
 
-// Work by shape, from a profile's counts: the busiest engine sets the pace, after the first load and before the last
-// store.
+// Estimates the time from a profile's counts: that of DMA or of Tensor, whichever is busy for longer, and the latencies
+// of the first load and the last store.
 std::optional<RecordAnswer> by_shape(const Record& r, const ChipSpec& chip) {
   const auto read = r.number("hbm_read_bytes"), written = r.number("hbm_write_bytes");
   if (!read || !written) return std::nullopt;
   const double flops = r.number("hardware_flops").value_or(0), transposes = r.number("transpose_flops").value_or(0);
   const double rate = chip.dma.engine_rate * chip.dma.engines;
   const double dma = (*read + *written) / rate;
-  // Profiles count an f32 product's two passes. Each pass loads once for the rows that it moves: 512 at most, 128 for a
-  // transpose.
+  // Tensor's cycles for a row, in one of an f32 product's two passes, both of which profiles count. A pass exposes one
+  // load for all rows that it moves: 512 at most, 128 for a transpose.
   const auto cycles = [&](double rows) {
     return chip.tensor.row_cycles_f32 / chip.tensor.passes_f32 + chip.tensor.load_exposed / rows;
   };
@@ -209,8 +210,8 @@ std::optional<RecordAnswer> by_shape(const Record& r, const ChipSpec& chip) {
   return RecordAnswer{.simulated = value, .by = dma > tensor ? "shape: DMA's bytes" : "shape: Tensor's rows"};
 }
 
-// The fastest published version of a kernel: those before it lack something that isn't published. One that computes in
-// another type, or by other engines, is another kernel.
+// Whether the record is of the fastest published version of its kernel; slower ones lack something that isn't
+// published. A version that computes in another type, or by other engines, counts as another kernel.
 bool is_fastest(const Record& r, const std::vector<Record>& all) {
   const auto another = [](const Record& one) {
     return one.id.find("bf16") != one.id.npos || one.id.find("_pe") != one.id.npos;

@@ -143,7 +143,7 @@ sim::ChipSpec changed(const sim::ChipSpec& chip, const std::vector<std::pair<std
   return sim::ChipSpec(chip.name, std::move(all));
 }
 
-// The chip as the record's compiler used it.
+// The chip with the figures that hold for the record's compiler: one that was told not to use DGE, or release 2.21.
 sim::ChipSpec as_compiled(const Record& r, sim::ChipSpec chip) {
   if (r.word("compiler_flags").find("--disable-dge") != std::string::npos)
     return changed(chip, {{"dma.generate", 0}, {"dma.descriptor.write", 0}});

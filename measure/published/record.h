@@ -25,7 +25,8 @@ struct Record {
   std::string word(std::string_view key) const;                   // "" when absent
   bool says(std::string_view text) const;                         // whether `what` contains it, ignoring case
   std::string kind() const;                                       // the id up to the first dot
-  // What was measured together, and may share a fault: a collective of so many ranks, or a kernel, of one source.
+  // Names the group of records that were measured together, and so may share a fault: those of a collective on so many
+  // ranks, or of a kernel, from one source.
   std::string configuration() const;
   std::string publisher() const;  // the page or repository of its source
 };
@@ -43,7 +44,7 @@ struct Launch {
   sim::ValueRange range = {};
   double growth = 1;   // a factor on the figure, for the number of ranks
   double further = 0;  // added to that, for the physical cores of a logical one
-  double part = 1;     // of a launch: what the call before does not hide, where calls follow each other without waiting
+  double part = 1;     // the fraction of a launch that the call before does not hide, where calls are queued
   double rest = 0;     // the answer's time besides the launch
 
   // The whole time of a call whose launch figure has that value and that takes `beside` once it has started. The
@@ -57,7 +58,7 @@ struct Launch {
 struct RecordAnswer {
   std::optional<double> simulated = {};
   sim::ValueRange range = {};               // of the value, over figures that are not known; 0, 0: none was tried
-  std::optional<Launch> launch = {};        // which `range` leaves out; in the record's unit
+  std::optional<Launch> launch = {};        // the launch, in the record's unit; `range` leaves its uncertainty out
   std::string kind = {};                    // whose error.KIND widens the range; "": the record's kind
   std::string by = {};                      // "program matmul, stage tiled"
   std::string why_not = {};                 // when nothing was simulated

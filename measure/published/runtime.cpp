@@ -4,7 +4,7 @@
 #include "sim/cluster/machine/launch_mode.h"
 #include "sim/cluster/machine/machine.h"
 
-// Records of the runtime alone: what it takes to start something, which is the launch of a collective too.
+// Records of the time that the runtime takes to start work. The same figures are the launch times of collectives.
 namespace trellis::measure {
 namespace {
 

@@ -23,8 +23,9 @@ bool by_size(Collective c) {
   return c == Collective::all_reduce || c == Collective::all_gather || c == Collective::reduce_scatter;
 }
 
-// The algorithms for a size within a host. Kangaring needs all ranks of each chip, and halving a power of two and a
-// torus of chips. Two ranks take a ring's time at all sizes above a mesh's (Inferentia 2, Trainium 1 and 2).
+// The algorithms for a size within a host. Kangaring needs all ranks of each chip. Recursive halving and doubling needs
+// a power of two of ranks and Trainium 2 or later; not for two ranks, which take a ring's time at all sizes above a
+// mesh's (Inferentia 2, Trainium 1 and 2).
 std::vector<std::string> names_by_size(const Pricer& pricer, double bytes) {
   const Rank ranks = pricer.group().ranks(), chip = pricer.machine().cores();
   const std::string large = ranks % chip == 0 ? "kangaring" : "ring";
@@ -42,8 +43,9 @@ bool by_hierarchy(const Record& r, Collective c, bool meshes) {
 
 }  // namespace
 
-// Rings alone, until the documentation describes others. Rooted collectives use a ring with segments, because otherwise
-// no rank could send before it has all data. The later runtime, which has meshes, can also send to each rank at once.
+// In era 2023 only rings, or hierarchies of them: the documentation describes no other algorithms yet. Rooted
+// collectives use a ring with segments, because otherwise no rank could send before it has all data. With later
+// runtimes, which have meshes, their root can also exchange with each rank directly.
 std::vector<AlgorithmConfig> runtime_configs(const Record& r, const Pricer& pricer, Rank nodes, double bytes) {
   const Collective collective = pricer.settings().operation.collective;
   const bool meshes = !pricer.settings().era.starts_with("2023"), rooted = schedule::rooted(collective);

@@ -20,7 +20,7 @@ RecordAnswer timed(const Record& r, double seconds, std::string by) {
               : RecordAnswer::no(fmt::format("unit '{}'", r.unit));
 }
 
-// Reads so many bytes, 4 KiB to a partition.
+// Simulates loads of 4 KiB into each partition, and scales their time to the record's number of bytes.
 std::optional<RecordAnswer> read_all(const Record& r, const ChipSpec& chip) {
   const auto bytes = r.number("bytes");
   if (!r.says("streaming read") || !bytes) return std::nullopt;
@@ -38,7 +38,7 @@ std::optional<RecordAnswer> read_all(const Record& r, const ChipSpec& chip) {
   return timed(r, sim::in_seconds(totals.time) * *bytes / totals.dma_bytes, "loads of 4 KiB a partition");
 }
 
-// A scan of each row, which reads and writes all once.
+// A cumulative sum along each row. It takes as long as DMA needs to read and write every f32 once.
 std::optional<RecordAnswer> scan_rows(const Record& r, const ChipSpec& chip) {
   if (r.id.find(".cumsum.") == r.id.npos) return std::nullopt;
   const std::string shape = r.word("shape");

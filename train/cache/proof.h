@@ -1,5 +1,5 @@
-// Proves a configuration's step, or recalls the proof from a cache. To prove it, the step is laid out, the ends of its
-// collectives and messages are matched, and its memory is counted.
+// Proves a configuration's step, or recalls the proof from a cache. To prove it, the step is laid out, its collectives
+// and messages are matched across ranks, and its memory is counted.
 #pragma once
 
 #include <filesystem>

@@ -12,7 +12,7 @@
 namespace trellis::train {
 
 struct HfExportOptions {
-  std::filesystem::path like = {};           // a folder whose config.json and tokenizer are carried along
+  std::filesystem::path like = {};           // a folder whose tokenizer and further fields of config.json are copied
   std::uint64_t file_bytes = 5'000'000'000;  // of weights at most, unless one tensor is larger
   std::string type = {};                     // f32, bf16 or f16; empty: as the checkpoint has it
   AdapterMergeOptions merge = {};

@@ -8,7 +8,7 @@
 namespace trellis::train {
 namespace {
 
-using Words = std::pair<std::string_view, std::string_view>;  // here, there
+using Words = std::pair<std::string_view, std::string_view>;  // our word, Hugging Face's word
 
 // A tensor of Hugging Face that joins the rows of several of our parameters: head by head (by_head), or each parameter
 // whole, one after the other.

@@ -9,7 +9,8 @@
 
 namespace trellis::train {
 
-// Row r of the whole parameter is their row `first` + r / run x stride + r % run; transposed: their column.
+// A parameter's place in a tensor of Hugging Face: the parameter's row r is the tensor's row `first` + r / run x stride
+// + r % run; transposed: its column of that number.
 struct HfPlace {
   std::string name;
   bool transposed = false;

@@ -18,7 +18,7 @@ struct Origin {
 
 Origin origin_of(const JobConfig&, std::vector<DataFile> data, std::string version);
 
-// The configuration that the settings say; what they leave out is as by default. Keys of other builds are left out.
+// The configuration that the settings describe, with defaults for missing ones. Keys that this build lacks are ignored.
 JobConfig config_of(const Origin&);
 
 // Sentences with the key and both values. `refused`: the run must not go on; `said`: it goes on and reports them.

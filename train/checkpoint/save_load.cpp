@@ -143,7 +143,7 @@ void CheckpointSaver::write(const Copy& copy) {
   });
 }
 
-// A rank that cannot do its part tells the others, and all throw: then nobody goes on, nor waits for it.
+// Runs `part` on every rank. If it throws on any rank, all ranks throw, so that none waits for one that has given up.
 void CheckpointSaver::together(const std::filesystem::path& tag, const std::function<void()>& part) {
   std::exception_ptr error;
   std::int32_t failed = 0;
@@ -212,7 +212,7 @@ bool load(Job& job, const TensorSource& source, bool wanted) {
   };
   for (const ParameterState& s : step.states) {
     const std::string& name = s.parameter->name;
-    // Adapters may be new: the source then has weights that were trained without them.
+    // An adapter that the source lacks keeps its initial values: the source was trained without it.
     if (source.has(name) || name.find(".lora_") == name.npos) {
       put(widest(source, name, step.program.tensor(s.parameter->value).type), s.parameter->slice, s.parameter->value);
       if (s.master != no_tensor && s.slice.elements() > 0) put(widest(source, name, DType::f32), s.slice, s.master);

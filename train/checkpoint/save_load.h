@@ -79,7 +79,7 @@ struct AdapterMergeOptions {
 // is that of the merged weight: for f32, A and B are read from their masters, where the source has these.
 bool merge_adapter(const TensorSource&, const std::string& name, double alpha, DType, std::vector<float>& values);
 double alpha_of(const TensorSource&,
-                const AdapterMergeOptions&);  // throws where adapters are merged and it is not known
+                const AdapterMergeOptions&);  // throws where adapters are merged and alpha is not known
 void export_weights(const TensorSource&, const std::filesystem::path&, const AdapterMergeOptions& = {});
 
 }  // namespace trellis::train

@@ -41,13 +41,13 @@ struct ShardEntry {
 
 constexpr std::uint64_t most_header = 100'000'000;  // bytes; safetensors has the same limit
 
-// The header of a file of so many bytes, of which `begin` has the first ones: the header at least. Throws
-// invalid_argument that names the file and what is wrong in it.
+// Parses the header of a file. `begin`: the file's first bytes, at least the whole header. `bytes`: the file's size.
+// Throws invalid_argument that names the file and what is wrong in it.
 std::vector<ShardEntry> shard_entries(const std::string& file, std::string_view begin, std::uint64_t bytes);
 
 std::uint64_t checksum_of(const void*, std::size_t bytes);
 
-// Writes text as write_shard does.
+// Writes a text file in the way of write_shard: the file is whole or absent.
 void write_whole(const std::filesystem::path&, const std::string& text);
 
 }  // namespace trellis::train

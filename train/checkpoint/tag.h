@@ -75,7 +75,7 @@ class TensorSource {
   const std::vector<Part>& parts(const std::string& name) const;  // by the name in the files
   TensorSlice stored(const std::string& name) const;
   void read_stored(const std::string& name, const TensorSlice&, float* out) const;
-  std::vector<std::byte> bytes_of(const Part&) const;  // throws where they are not those that were written
+  std::vector<std::byte> bytes_of(const Part&) const;  // throws where their checksum does not match
   std::vector<std::byte> rows_of(const Part&, std::size_t first, std::size_t count) const;
   std::vector<std::unique_ptr<File>> files_;
   std::filesystem::path path_;

@@ -14,7 +14,7 @@ namespace fs = std::filesystem;
 
 struct TensorSource::File {
   explicit File(const fs::path& path) : file(path) {}
-  // The beginning of the file, with the header that has its tensors' names and places.
+  // The beginning of the file: its header, which has the names and offsets of the tensors.
   std::string header() const {
     std::uint64_t size = 0;
     if (file.size() >= sizeof size) file.read(0, sizeof size, &size);

@@ -17,7 +17,7 @@ void expect(bool right, fmt::format_string<T...> format, T&&... values) {
   if (!right) text::refuse(format, std::forward<T>(values)...);
 }
 
-// Few enough for a step to be laid out: a pass through a layer takes some 45 KB.
+// Limits that keep a step small enough to be laid out: a pass through a layer takes some 45 KB.
 constexpr std::size_t most_micro_batches = 65'536, most_passes = 262'144;
 
 // Checks that a rank's step has no more micro-batches and passes through layers than can be laid out.

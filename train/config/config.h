@@ -21,7 +21,7 @@ std::string_view name(Precision);
 constexpr bool casts(Precision p) { return p >= Precision::autocast; }
 constexpr bool has_masters(Precision p) { return p == Precision::mixed || p == Precision::mixed_sr; }
 
-enum class Recompute : std::uint8_t { none, selective, full };  // selective: the attention core
+enum class Recompute : std::uint8_t { none, selective, full };  // selective: only the attention core is recomputed
 std::string_view name(Recompute);
 
 struct StrategyConfig {
@@ -77,7 +77,8 @@ struct Derived {
 };
 Derived derive(const StepConfig&, Rank world);
 
-// ", context 2 (a ring of keys and values)", behind the other axes; empty without one.
+// Words for the context axis, to be appended to those for the other axes: ", context 2 (a ring of keys and values)".
+// Empty without a context axis.
 std::string context_words(const StepConfig&);
 
 // Layers over stages: equal parts, the last ones get one more. Returns the size of each.

@@ -11,7 +11,7 @@ namespace trellis::train {
 struct TrainerConfig {
   std::int64_t max_steps = 100;
   std::int64_t log_every_n_steps = 1;
-  std::int64_t val_check_interval = 0;    // steps; 0: at the end alone
+  std::int64_t val_check_interval = 0;    // steps; 0: only at the end
   std::int64_t limit_val_batches = -1;    // -1: all; 0: there is no validation
   double limit_val_share = 1;             // share of the batches that the data has, 0 to 1
   std::int64_t num_sanity_val_steps = 0;  // batches before the first step; -1: all
@@ -42,7 +42,7 @@ struct ExperimentConfig {
   bool weights_only = false;             // weight_init_only: training begins anew with the weights loaded
   bool force = false;                    // resume although the checkpoint is of another configuration or data
   bool checkpoints = true;               // create_checkpoint_callback
-  std::int64_t every_n_train_steps = 0;  // 0: at the end alone
+  std::int64_t every_n_train_steps = 0;  // 0: only at the end
   std::int64_t save_top_k = 1;           // -1: all, 0: none
   std::string monitor = "global_step";   // global_step, loss or val_loss
   std::string mode = "";                 // max or min is best; empty: min of a loss, max of global_step

@@ -77,7 +77,7 @@ struct KeySection {
 
 ConfigKey also(std::string name, std::string same_as);  // another name of a key
 ConfigKey idle(std::string name, std::string why);      // it is read, and makes no difference
-ConfigKey only(std::string name, std::vector<std::string> served, std::string why);  // one of these values alone
+ConfigKey only(std::string name, std::vector<std::string> served, std::string why);  // other values are refused
 ConfigKey absent(std::string name, std::string why);                                 // the whole section is refused
 
 std::vector<ConfigKey> model_keys();

@@ -21,8 +21,9 @@ std::vector<std::string> known_keys();
 std::string canonical_key(std::string_view);  // the main name of a key that has several; throws as apply does
 bool is_section(std::string_view key);        // "data", "model.optim"
 
-// Throws invalid_argument: a value that the key does not take, with what was expected; a feature that is not built,
-// with a sentence. Returns what should be said of a key that has no effect here; empty: nothing. The key must be known.
+// Sets what the key says. Throws invalid_argument: a value that the key does not take, with what was expected; a
+// feature that is not built, with a sentence. Returns a note if the key has no effect here, else an empty text. The key
+// must be known.
 std::string apply(JobConfig&, const KeyValue&);
 
 // The turn in which a key is applied, from 0. Keys that also set what other keys set (first Hugging Face's file, then

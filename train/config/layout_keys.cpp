@@ -11,7 +11,7 @@ constexpr double most_ranks = 1 << 20;
 constexpr double most_batches_ahead = 1024;
 constexpr double most_batch = 1e12;
 
-// A weight before each path, as Megatron has it. Where no path has one, those of train_weights stay.
+// Paths may each have a weight before them, as in Megatron. If none has one, the weights of train_weights stay.
 std::string set_prefix(JobConfig& c, const KeyValue& v) {
   const auto is_number = [](const std::string& w) { return w.find_first_not_of("0123456789.eE+-") == w.npos; };
   c.data.train_path.clear();

@@ -12,7 +12,7 @@ namespace trellis::train {
 // How one parameter is updated, where that differs from the others.
 struct ParameterGroup {
   double rate = 1;                                                 // times the learning rate
-  double weight_decay = std::numeric_limits<double>::quiet_NaN();  // NaN: as the optimizer has it
+  double weight_decay = std::numeric_limits<double>::quiet_NaN();  // NaN: the optimizer's
 };
 
 struct OptimizerConfig {

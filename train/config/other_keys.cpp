@@ -54,7 +54,8 @@ std::string set_sums(JobConfig& c, const KeyValue& v) {
   return "";
 }
 
-// Such a run can be laid out and priced; training it is refused, as its loss is another one.
+// DPO and ORPO: such a run can be laid out and priced, as next-token prediction. Training it is refused, as losses over
+// pairs of responses are not built.
 std::string set_preference(JobConfig& c, const KeyValue& v) {
   c.trainer.untrained = v.key + ": losses over pairs of responses are not built";
   return fmt::format(

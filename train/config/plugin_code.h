@@ -7,7 +7,7 @@
 
 namespace trellis::train {
 
-// caller: an address in the code that registers. False: it is the library's own.
+// Remembers the file whose code registers something. caller: an address in that code. False: it is the library's own.
 bool note_foreign_code(const void* caller);
 
 // Changes with the contents of the files that have registered something; empty: none has.

@@ -1,4 +1,4 @@
-// The keys of the run: how long, what is written down, what is kept.
+// The keys of the run: how long it is, what it logs, and which checkpoints it keeps.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -21,7 +21,7 @@ class InputFile {
   // Throws system_error; runtime_error that names both sizes where the file was cut short since it was opened.
   void read(std::size_t first, std::size_t bytes, void* out) const;
   std::string whole() const;
-  std::uint32_t checksum(std::uint32_t before = 0) const;  // CRC-32C, of what came before it and of this
+  std::uint32_t checksum(std::uint32_t before = 0) const;  // CRC-32C, continued from that of earlier data, `before`
 
  private:
   std::filesystem::path path_;

@@ -22,8 +22,8 @@ struct TokenSample {
   std::int32_t *tokens = nullptr, *labels = nullptr, *starts = nullptr;
 };
 
-// Sample number n is a function of n alone, so that a run that was ended goes on with the samples that it had before
-// it. Reading may throw; it is called by a thread of its own that reads ahead.
+// Sample number n is a function of n alone, so that a resumed run goes on with the samples that were to come. A thread
+// of its own calls read() ahead of the training; read() may throw.
 class DataSource {
  public:
   virtual ~DataSource() = default;

@@ -20,8 +20,8 @@ struct Matrix {
 struct ProductOptions {
   float alpha = 1;
   bool accumulate = false;  // add to what the result holds
-  // For an accelerator's price: the factor a was just read (again); the result stays on the chip (kept) for the next
-  // product, which adds to it (joined).
+  // For an accelerator's price. again: factor a was just read. kept: the result stays on the chip for the next product.
+  // joined: it adds to what the product before it left on the chip.
   bool again = false, kept = false, joined = false;
   std::string_view type = {};  // the priced type of its factors, where it differs from their type here
 };
@@ -34,7 +34,7 @@ void add_into(Writer&, std::string_view name, TensorId from, TensorId to, double
 TensorId cast_to(Writer&, std::string_view name, TensorId, DType);  // itself, if of that type
 void zero(Writer&, std::string_view name, TensorId);
 
-// An activation of x, and its gradient; the operations are named gelu, which they are priced as.
+// An activation of x, and its gradient. Whichever activation it is, the operations are named and priced as gelu.
 TensorId activated(Writer&, std::string_view name, TensorId x, kernels::Activation);
 TensorId activation_gradient(Writer&, std::string_view name, TensorId dy, TensorId x, kernels::Activation);
 

@@ -149,7 +149,8 @@ Attention::Share::Share(Writer& w, Parameters& parameters, const std::string& na
 
 namespace {
 
-// Norms compute in the type of their weights. Under autocast, x comes from a product in a narrower type.
+// Applies the norm, if there is one, in the type of its weights. Under autocast, x comes from a product in a narrower
+// type: it is widened for the norm, and the result is narrowed again.
 TensorId normed(Writer& w, const std::optional<Norm>& norm, const char* name, TensorId x, DType wide,
                 Norm::Saved& saved) {
   if (!norm) return x;
@@ -183,7 +184,7 @@ void Attention::Share::turn(Writer& w, TensorId t, std::size_t heads, bool back)
             });
 }
 
-// What the dropout's random key is made of, but for the step's number: operations add that when they run.
+// What the dropout's random key is made of, except for the step's number, which operations add when they run.
 Attention::Share::Dropping Attention::Share::dropping(const Saved& s) const {
   return {options_.dropout, options_.seed, kernels::fnv1a(name_ + ".probabilities") + s.number, share_.first,
           options_.heads.heads};

@@ -30,7 +30,7 @@ struct AttentionOptions {
   HeadCounts heads;
   Wiring wiring = Wiring::plain;
   std::size_t head_size = 0;
-  std::size_t sequence = 0, batch = 1;  // positions of the whole
+  std::size_t sequence = 0, batch = 1;  // positions of the whole sequence
   bool causal = true;
   Rope rope = {};
   std::size_t window = 0;  // positions that a query sees, its own too; 0: all before

@@ -7,7 +7,7 @@
 namespace trellis::train {
 
 struct LossOptions {
-  std::size_t classes = 0;     // of the whole
+  std::size_t classes = 0;     // of all tensor ranks together
   double label_smoothing = 0;  // 0 to below 1
   double weight = 1;           // of the mean loss: 1 / the number of micro-batches, times the ranks of the context axis
   bool whole = false;          // every tensor rank has all classes

@@ -22,7 +22,7 @@ std::vector<std::int32_t> positions_of(const SequencePart& part, std::size_t fir
 
 Embedding::Embedding(Writer& w, Parameters& parameters, const EmbeddingOptions& o)
     : options_(o), part_(sequence_part(o.sequence, w.shape(), w.place())) {
-  // In generation, a run may begin at any position.
+  // In generation, a run may begin at any position of the cache: the cache counts as the whole sequence.
   if (o.cached > 0) part_.whole = o.cached;
   weight_ = &parameters.add(w, {.name = o.name + ".weight",
                                 .rows = o.vocabulary,
@@ -47,7 +47,7 @@ Embedding::Embedding(Writer& w, Parameters& parameters, const EmbeddingOptions& 
                                    .partial = o.scattered});
 }
 
-// The rows of all tensor ranks together.
+// The number of rows of all tensor ranks together.
 std::size_t Embedding::rows_of_all(const Writer& w) const {
   return options_.sequence * options_.batch / static_cast<std::size_t>(w.shape().context);
 }

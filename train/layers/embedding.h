@@ -10,7 +10,7 @@ namespace trellis::train {
 
 struct EmbeddingOptions {
   std::size_t vocabulary = 0, hidden = 0;
-  std::size_t sequence = 0, batch = 1;  // positions of the whole
+  std::size_t sequence = 0, batch = 1;  // positions of the whole sequence
   std::size_t positions = 0;            // learned ones; 0: none
   std::size_t cached = 0;  // as for attention: StepInputs::step is a run's first position; 0: runs begin at 0
   bool scattered = false;  // sequence parallelism

@@ -16,8 +16,8 @@ struct HeadShare {
   bool first_copy = true;                  // this rank is the first of them
 };
 
-// `place`: the rank's place on the tensor axis. Copies lie as Mesh::kv_groups has them. Throws invalid_argument where
-// a rank would have no head, or where neither of kv_heads and `tensor` can be shared out over the other.
+// `place`: the rank's place on the tensor axis. Mesh::kv_groups has the ranks with copies of the same heads. Throws
+// invalid_argument where a rank would have no head, or where ranks outnumber kv_heads and are no multiple of them.
 HeadShare head_share(HeadCounts, Rank tensor, Rank place, Wiring);
 
 }  // namespace trellis::train

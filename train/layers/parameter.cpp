@@ -63,7 +63,7 @@ const Parameter& Parameters::add(Writer& w, const NewParameter& wanted) {
   p.share = 1.0 / part.copies;
   const auto group = static_cast<std::size_t>(types_.zero ? size_of(w.shape(), data_axis(w.shape(), p)) : 1);
   p.padded_rows = (p.slice.row_count + group - 1) / group * group;
-  p.overwritten = wanted.of_products && p.padded_rows == p.slice.row_count;  // padding stays zero
+  p.overwritten = wanted.of_products && p.padded_rows == p.slice.row_count;  // products do not write padding
   p.value = w.tensor(p.name, wanted.counted ? DType::f32 : types_.value, p.padded_rows, p.slice.column_count,
                      Category::parameter);
   if (!p.frozen)

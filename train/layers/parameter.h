@@ -15,7 +15,7 @@ namespace trellis::train {
 // A rectangle of a table of rows x columns. Checkpoints, initialisation and random rounding number elements by their
 // place in the whole table.
 struct TensorSlice {
-  std::size_t rows = 0, columns = 0;  // of the whole
+  std::size_t rows = 0, columns = 0;  // of the whole table
   std::size_t row = 0, row_count = 0, column = 0, column_count = 0;
   std::size_t elements() const { return row_count * column_count; }
   std::uint64_t index(std::size_t r, std::size_t c) const { return (row + r) * columns + column + c; }  // in the whole
@@ -30,8 +30,8 @@ struct Initial {
 enum class Split : std::uint8_t { none, rows, columns };  // over the tensor axis
 
 struct Parameter {
-  std::string name;   // of the whole
-  TensorSlice slice;  // what is here
+  std::string name;   // of the whole tensor
+  TensorSlice slice;  // the rectangle that this rank has
   Initial initial;
   bool decays = true;           // weight decay applies
   bool partial = false;         // with sequence parallelism: the gradient is summed over the tensor axis
@@ -73,7 +73,7 @@ struct NewParameter {
   bool owner = true;
   std::optional<TensorPart> part = {};  // none: equal parts
   bool of_products = false;             // its gradient is a sum of products alone
-  bool of_expert = false;               // where experts are shared out, this rank's alone
+  bool of_expert = false;               // where there is an expert axis, one rank of each of its groups has it
   bool counted = false;  // in f32 and without a gradient: it is updated from counts, as experts' biases are
 };
 

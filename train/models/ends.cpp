@@ -67,7 +67,7 @@ class HeadBlock::Parts {
   std::vector<TensorId> labels_, counted_;
   TensorId loss_;
   std::size_t batch_;
-  TensorId logits_;  // no_tensor: there is a loss
+  TensorId logits_;  // no_tensor: the loss is computed instead
   std::map<std::size_t, Kept> kept_;
 };
 
@@ -94,7 +94,7 @@ HeadBlock::Parts::Parts(const BlockContext& b, Norm::Kind kind, const std::strin
       batch_(b.batch()),
       logits_(b.logits) {}
 
-// Writes the logits of what comes after each sequence's last token. There is no loss.
+// For generation: writes the logits of the token after each sequence's last one. No loss is computed.
 void HeadBlock::Parts::write_logits(Writer& w, TensorId x) const {
   const Tensor all = w.tensor(x);
   const TensorId last = w.tensor("last", all.type, batch_, all.columns);

@@ -14,12 +14,12 @@
 
 namespace trellis::train {
 
-// Writes its operations. What backward needs is kept under the number of the micro-batch.
+// A part of a model; it writes operations. What the backward pass needs is kept under the micro-batch's number.
 class Block {
  public:
   virtual ~Block() = default;
   virtual TensorId forward(Writer&, TensorId x, std::size_t micro) = 0;
-  virtual TensorId backward(Writer&, TensorId dy, std::size_t micro) = 0;  // dx
+  virtual TensorId backward(Writer&, TensorId dy, std::size_t micro) = 0;  // returns dx
   virtual void update(Writer&) {}  // called after the passes of a step, for what has no gradient
 };
 

@@ -10,8 +10,8 @@
 namespace trellis::train {
 namespace {
 
-// The order of messages: by default, the last rank sends forward first; the others first receive forward and send
-// backward. even_odd: ranks of one parity send while the others receive.
+// The order of messages between two computations. usual: the last rank sends forward first; the others first receive
+// forward and send backward. even_odd: ranks of one parity send while the others receive.
 enum class Order : std::uint8_t { usual, even_odd };
 
 class Rank {
@@ -65,7 +65,8 @@ class Rank {
       if (const Slot s = slot(Action::send_backward, *k, true); !first(s)) slots_.push_back(s);
   }
 
-  // made and back: what this rank computed; next and next_back: what it will.
+  // Adds the messages between two computations. made and back: the forward and the backward pass that this rank has
+  // computed; next and next_back: those that it will compute.
   void exchange(std::optional<std::int32_t> made, std::optional<std::int32_t> next, std::optional<std::int32_t> back,
                 std::optional<std::int32_t> next_back) {
     const bool even = rank_ % 2 == 0;
@@ -81,7 +82,7 @@ class Rank {
   PipelineShape shape_;
   std::int32_t rank_, warm_;
   Order order_;
-  std::int32_t all_;  // passes, forward or backward
+  std::int32_t all_;  // the number of forward passes, and of backward ones
   std::vector<Slot> slots_;
 };
 

@@ -71,7 +71,8 @@ void add_messages(PipelineSchedule& s) {
       dated[static_cast<std::size_t>(s.rank_of(next))].push_back(
           {end, true, {forward ? Action::receive_forward : Action::receive_backward, slot.micro, s.chunk_of(next)}});
     }
-  // Messages of one time in an order that both ends know: by what they carry and between which stages.
+  // Orders a rank's slots by time, messages first. Messages of one time are ordered by the stage that made what they
+  // carry, by direction and by micro-batch, so that both ends have them in the same order.
   const auto order = [&](std::size_t rank) {
     return [&s, rank](const Dated& a, const Dated& b) {
       const auto key = [&](const Dated& d) {

@@ -1,5 +1,5 @@
 // A pipeline schedule as a value: for each pipeline rank, which micro-batch it computes when, and which messages it
-// sends and receives in between. A message is finished when both ends have come to it (rendezvous).
+// sends and receives in between. A message completes when sender and receiver have both reached it (rendezvous).
 #pragma once
 
 #include <cstdint>
@@ -59,7 +59,7 @@ struct PipelineSchedule {
 struct PipelineRule {
   std::string name;
   std::string what;  // a line for people
-  // Empty: it can be made; or why not.
+  // Why the rule can't make a schedule of this shape; empty: it can.
   std::function<std::string(const PipelineShape&)> misfit;
   std::function<PipelineSchedule(const PipelineShape&)> make;
 };

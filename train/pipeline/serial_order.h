@@ -6,7 +6,8 @@
 namespace trellis::train {
 
 // All forward passes of a rank, then all its backward passes, one micro-batch after the other through all of its
-// stages. The result shows what each slot holds. It is not to be run: ranks might wait for each other in a circle.
+// stages. The order serves to lay out slots and to count what each holds. It must not be run: ranks might wait for each
+// other in a circle.
 PipelineSchedule in_turn(const PipelineSchedule& of, std::int32_t micro_batches);
 
 }  // namespace trellis::train

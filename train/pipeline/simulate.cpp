@@ -26,7 +26,7 @@ class Simulation {
   }
 
   Timing run() {
-    // A rank's step may let other ranks go on; those are tried again.
+    // The ranks to advance. A rank's step may let other ranks go on, which are then added to them again.
     std::vector<std::size_t> ready(s_.ranks.size());
     for (std::size_t r = 0; r < ready.size(); ++r) ready[r] = r;
     while (!ready.empty()) {
@@ -94,7 +94,7 @@ class Simulation {
     return true;
   }
 
-  // The other end's slot.
+  // The other rank's slot for the same message; sets `rank` to that rank. Micro-batch -1: there is no such stage.
   Slot partner(const Slot& slot, std::int32_t stage, std::size_t& rank) const {
     const bool forward = slot.action == Action::send_forward || slot.action == Action::receive_forward;
     const bool send = slot.action == Action::send_forward || slot.action == Action::send_backward;

@@ -9,8 +9,8 @@
 
 namespace trellis::train {
 
-// rendezvous: a message takes place when both ends have come to it, and takes no time. buffered: the sender goes on at
-// once. free: for schedules without messages: what is needed is there as soon as it is made.
+// rendezvous: a message completes when sender and receiver have both reached it, and takes no time. buffered: the
+// sender goes on at once. free: for schedules without messages: what is needed is there as soon as it is made.
 enum class MessageMode : std::uint8_t { rendezvous, buffered, free };
 
 struct Timing {

@@ -63,7 +63,7 @@ class Filling {
   }
 
  private:
-  using Ends = std::vector<std::vector<std::int64_t>>;  // by stage and micro-batch, those done
+  using Ends = std::vector<std::vector<std::int64_t>>;  // when the passes done so far ended, by stage and micro-batch
   static std::int32_t done(const Ends& ends, std::int32_t stage) {
     return static_cast<std::int32_t>(ends[static_cast<std::size_t>(stage)].size());
   }
@@ -82,7 +82,7 @@ class Filling {
             return {action, m, chunk};
         } else if (action == Action::forward) {
           const std::int32_t m = done(forward_, stage);
-          // The last place is kept for the later stage: without it, earlier ones could fill memory for ever.
+          // The last place in memory is kept for the later stage: else no backward pass could begin and free memory.
           const std::int32_t most = 2 * shape_.ranks - (chunk == 0 ? 1 : 0);
           if (m < shape_.micro_batches && live_[static_cast<std::size_t>(r)] < most &&
               (stage == 0 || ready(forward_, stage - 1, m, now)))

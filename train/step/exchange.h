@@ -48,8 +48,8 @@ struct Exchange {
   Axis axis = Axis::tensor;
   kernels::Reduction reduction = kernels::Reduction::sum;
   double factor = 1;  // of scaled_sum
-  Rank peer = 0;      // of send and receive: the other end's place in the group
-  int label = 0;      // of send and receive: both ends must have the same
+  Rank peer = 0;      // of send and receive: the other rank's place in the group
+  int label = 0;      // of send and receive: sender and receiver must give the same
   std::vector<Transfer> transfers;
   // For all_to_all_v, whose sizes are known only when it runs. A transfer's count is the most that goes to one rank.
   UnevenBlocks sent = {}, received = {};

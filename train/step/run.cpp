@@ -37,7 +37,7 @@ Runner::Runner(const StepProgram& program, Communicators communicators, int thre
     if (!streams_.contains(o.exchange.axis)) streams_[o.exchange.axis] = device_->stream();
     begun_[o.ticket] = device_->event();
   }
-  // If the system grants more than it has, a missing page is only noticed when it is touched, and ends the process.
+  // Checked before memory is touched: if the system grants more than it has, touching a page may end the process.
   const double there = device_->topology().memory_bytes;
   if (static_cast<double>(plan_.bytes) > there)
     throw std::runtime_error(

@@ -70,8 +70,8 @@ class Writer {
   // From here to the wait, the exchange runs beside other operations. Returns the ticket.
   int begin(std::string_view name, Exchange);
   void wait(int ticket);
-  // The same across the end of a step. wait_ahead() is written where the next step needs the result; begin_ahead(),
-  // with the same ticket, later.
+  // For an exchange that goes on into the next step. wait_ahead() is written where the next step needs the result, and
+  // so before begin_ahead(), which takes the same ticket.
   int ticket_ahead();
   void wait_ahead(std::string_view name, int ticket, Axis, std::vector<TensorId> results);
   void begin_ahead(std::string_view name, Exchange, int ticket);

@@ -66,7 +66,7 @@ Batch BatchSource::read(const RankStep& step, std::int64_t number) const {
   Batch b;
   b.step = number;
   for (std::size_t m = 0; m < step.micro_batches; ++m) {
-    // Samples of a step are dealt out micro-batch by micro-batch, and of each to the data-parallel ranks in order.
+    // A step's samples are dealt out micro-batch by micro-batch, in each to the data-parallel ranks in order.
     const std::size_t whole = step.micro_batches * data * batch;
     auto& tokens = b.tokens.emplace_back(batch * length);
     auto& labels = b.labels.emplace_back(batch * length, no_label);

@@ -47,7 +47,7 @@ struct TrainState {
   ccl::Communicator& world;
   Job& job;
   std::int64_t step = 0;  // the last one that is done
-  bool stop = false;      // any rank's ends training after the step, with a checkpoint
+  bool stop = false;      // if any rank sets it, training ends after the step, with a checkpoint
   // Adds a figure to TensorBoard, at the step that is done. On rank 0; elsewhere it does nothing.
   std::function<void(const std::string& name, double value)> log = {};
 };

@@ -16,7 +16,7 @@ Evaluated evaluate(const JobConfig& config, ccl::Communicator& world, const Tens
   if (config.trainer.limit_val_batches == 0)
     throw std::invalid_argument("trainer.limit_val_batches is 0: expected batches, a share of them, or -1, all");
   JobConfig c = config;
-  // Nothing is updated: a rule without state takes the least memory.
+  // The step updates nothing, so it is laid out with the rule that takes the least memory: one without state.
   c.step.optimizer.name = "sgd", c.step.optimizer.momentum = 0, c.step.optimizer.nesterov = false;
   c.step.strategy.zero1 = false;
   const int threads = compute_threads(world, c.trainer.threads);

@@ -70,7 +70,7 @@ void RunFolder::lock() {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
   locked_ = true;
-  // For people to read. If it cannot be written, nothing changes.
+  // The file names this process, for the error message of another job. If that cannot be written, the lock still holds.
   const std::string holder = this_process() + "\n";
   if (ftruncate(fd_, 0) == 0) static_cast<void>(!pwrite(fd_, holder.data(), holder.size(), 0));
 }

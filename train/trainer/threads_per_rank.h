@@ -12,7 +12,7 @@
 
 namespace trellis::train {
 
-// The cores that a rank may run on. All ranks get to know those of all.
+// The cores that a rank may run on. Ranks exchange these values, so that each has those of all.
 struct CoresOfRank {
   std::uint64_t machine = 0, group = 0;      // ids of the rank's machine, and of its control group within the machine
   std::uint64_t granted = 0;                 // CPUs that its control group may keep busy; 0: all

@@ -315,7 +315,7 @@ class Training {
     if (metrics_ && unwritten_.empty()) unwritten_ = fault_of(figures);
   }
 
-  // The rank that computes long while the others wait; -1 if none stands out.
+  // The rank that computes longest, if that is clearly longer than the median; -1: no rank stands out.
   std::int64_t slow_rank(double computing) {
     std::vector<double> all(static_cast<std::size_t>(world_.ranks()));
     world_.all_gather(&computing, all.data(), 1, kernels::DType::f64);
@@ -329,7 +329,7 @@ class Training {
   double parameter_norm() {
     job_->runner().settle();
     const MeshShape& shape = job_->step().mesh.shape();
-    const double replicas = size_of(shape, Axis::sharding);  // ranks that hold the same of what is no expert
+    const double replicas = size_of(shape, Axis::sharding);  // ranks with the same parameters, experts aside
     double sum = 0;
     for (const ParameterState& s : job_->step().states) {
       const Parameter& p = *s.parameter;

@@ -1,4 +1,4 @@
-// Trains: data in, steps run, figures written, checkpoints kept.
+// Trains a model: feeds data, runs steps, writes figures and keeps checkpoints.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ struct TrainerHooks {
   std::function<void(std::int64_t step, double loss)> validated = {};
   std::function<void(std::int64_t step)> saved = {};  // an asynchronous save has begun
   std::function<void(const std::string&)> say = {};
-  std::function<bool()> stop = {};  // any rank's true ends training after the step, with a checkpoint
+  std::function<bool()> stop = {};  // if it returns true on any rank, training ends after the step, with a checkpoint
 };
 
 // What a program brings of its own, the same on every rank.

@@ -36,7 +36,8 @@ void write_norm(Writer& w, const StepConfig& c, const std::vector<ParameterState
     std::size_t n;
     double share;
   };
-  // Without ZeRO-1, ranks of the expert axis have experts of their own, and the same of everything else.
+  // Without ZeRO-1, ranks of the expert axis have experts of their own and copies of everything else: each counts its
+  // share of what they all have.
   const Rank experts = c.strategy.zero1 ? 1 : w.shape().expert;
   std::vector<Term> terms;
   std::vector<TensorId> reads;

@@ -11,7 +11,7 @@ namespace trellis::train {
 // norm: one f64.
 void write_norm(Writer&, const StepConfig&, const std::vector<ParameterState>&, TensorId norm);
 
-// What gradients are multiplied by before anything else: with ZeRO-1 they are sums over the ranks.
+// The factor that makes gradients means. It is 1 unless they are sums over the ranks, as with ZeRO-1.
 double average(const Writer&, const StepConfig&);
 
 }  // namespace trellis::train

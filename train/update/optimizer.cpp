@@ -16,7 +16,7 @@ std::vector<ParameterBucket> parameter_buckets(Writer& w, const StepConfig& c,
   const Rank ranks = size_of(w.shape(), Axis::sharding);
   if (!c.strategy.zero1 || ranks == 1) return buckets;
   const std::size_t cap = std::max<std::size_t>(1, bucket_bytes(c) / static_cast<std::size_t>(ranks));
-  std::size_t bytes = cap;  // the first one begins a bucket
+  std::size_t bytes = cap;  // as if full, so that the first parameter begins a bucket
   const auto gathered = [&](std::size_t i) {
     return !states[i].frozen() && size_of(w.shape(), data_axis(w.shape(), *states[i].parameter)) > 1;
   };

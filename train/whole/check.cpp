@@ -12,7 +12,7 @@
 namespace trellis::train {
 namespace {
 
-// What the other ends of an exchange must agree with.
+// What an exchange must have alike on all ranks that take part in it, as text.
 std::string terms(const Exchange& e) {
   std::string text = fmt::format("{} over {}", name(e.kind), name(e.axis));
   if (e.kind == Exchange::Kind::all_reduce) text += fmt::format(" by {} {}", kernels::name(e.reduction), e.factor);

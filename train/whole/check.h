@@ -19,7 +19,7 @@ std::vector<RankStep> classes_of(const StepConfig&, Rank world, Purpose = Purpos
 // The index of a rank's class in what classes_of gives.
 std::size_t class_of(const StepConfig&, const Mesh&, Rank);
 
-// Empty, or the stage and first operation in which two ranks of one class differ in what they exchange.
+// Returns the stage and first operation in which two ranks of one class differ in what they exchange; empty: none do.
 // `like`: by class, the class that was laid out in its place, or itself; empty: all were laid out.
 std::string check_classes(const StepConfig&, Rank world, const std::vector<RankStep>& classes,
                           const PipelineSchedule* order = nullptr, const std::vector<std::size_t>& like = {});

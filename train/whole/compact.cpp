@@ -91,8 +91,9 @@ class LaidOut {
   }
 
  private:
-  // Null for a single task; where there are messages or other classes take part; where the main stream waits for what
-  // began before the range; and where the range does not wait for what it begins beside the main stream.
+  // The range's tasks, to be run as one task. Null if they can't be: for a single task; where there are messages or
+  // other classes take part; where the main stream waits for what began before the range; and where the range does not
+  // wait for what it begins beside the main stream.
   schedule::TaskStretches::Tasks stretch(std::size_t number) const {
     const TaskRange& range = ranges_[number];
     if (range.end < range.first + 2) return nullptr;
@@ -214,7 +215,7 @@ class Writing {
   SlotMemory memory_;
   std::vector<std::int32_t> own_;     // by range: its stretch; -1: not yet written, or no stretch
   std::vector<std::uint32_t> place_;  // of each task, where it was last written
-  std::int64_t last_ = -1;            // task of the main stream
+  std::int64_t last_ = -1;            // the latest task of the main stream
 };
 
 // One step of each kind of stage. Inner stages with equally many layers do the same.
@@ -239,7 +240,7 @@ Kinds kinds_of(const StepConfig& config, Rank world, const Derived& derived, con
         alone = alone || stage == 0 || stage + 1 == turns.shape.stages();
         kind.push_back(
             static_cast<std::size_t>(std::ranges::count(derived.stage_of_layer, static_cast<std::size_t>(stage))));
-        // A rank that has both stages sends no message.
+        // Whether the rank has the stage before, too: no message is sent between the two.
         kind.push_back(stage > 0 && turns.rank_of(stage - 1) == p);
       }
       const std::size_t like = alone ? of : known.try_emplace(kind, of).first->second;

@@ -1,5 +1,5 @@
-// A step of many micro-batches, written down in the length of its pipeline's schedule: the first micro-batch, one in
-// between and the last are laid out; all others do what the one in between does.
+// The graph of a step of many micro-batches, with no more tasks than its pipeline's schedule needs: the first
+// micro-batch, one in between and the last are laid out; all others do what the one in between does.
 #pragma once
 
 #include <array>
@@ -34,7 +34,7 @@ struct CompactStep {
   std::string fault;  // of ranks of a class that do not do the same (check_classes); empty: none, or it was not checked
 };
 
-// `check`: whether the classes' other ranks are laid out as well, and held against the first ones.
+// `check`: whether the classes' other ranks are laid out as well, and compared with the first ones.
 CompactStep compact_step(const StepConfig&, Rank world, bool check = true);
 
 }  // namespace trellis::train

@@ -10,7 +10,7 @@
 namespace trellis::train {
 namespace {
 
-// Nothing is dropped, and the loss is that of the labels alone.
+// The configuration of an evaluation: no dropout, no label smoothing, and no recomputation.
 StepConfig of_evaluation(StepConfig c) {
   c.model.hidden_dropout = c.model.attention_dropout = c.model.label_smoothing = 0;
   c.recompute = Recompute::none;

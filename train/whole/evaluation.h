@@ -1,4 +1,4 @@
-// The loss of a job's parameters on other data: forward passes alone, in memory of their own but for the parameters.
+// Computes the loss of a job on other data: forward passes only, in memory of their own except for the parameters.
 #pragma once
 
 #include <memory>

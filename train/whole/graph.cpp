@@ -89,7 +89,7 @@ class Graphing {
     std::map<int, std::uint32_t> tickets;  // the tasks that have begun
     std::set<int> ahead;                   // tickets that are waited for in the next step
     std::vector<std::uint32_t> awaited;
-    std::int64_t last = -1;  // of the main stream
+    std::int64_t last = -1;  // the latest task of the main stream
     for (std::size_t i = 0; i < program.operations.size() * static_cast<std::size_t>(steps_); ++i) {
       const Operation& o = program.operations[i % program.operations.size()];
       if (o.kind == Operation::Kind::wait) {

@@ -122,7 +122,8 @@ std::vector<float> Job::gradients(const Parameter& p) const {
   runner_->settle();
   std::vector<float> all = widened(*runner_, step_->program.tensor(p.gradient), p.gradient, p.slice.elements());
   if (!step_->config.strategy.zero1) return all;
-  // The step summed each rank's own rows into another tensor; here are this rank's terms of the sums of all rows.
+  // The step put its sums into another tensor, and only those of the rows that each rank updates. This tensor has the
+  // rank's own terms for all rows, which are summed here.
   const MeshShape& shape = step_->mesh.shape();
   if (const Axis axis = data_axis(shape, p); size_of(shape, axis) > 1 && !all.empty())
     runner_->communicators().at(axis)->all_reduce(all.data(), all.data(), all.size(), DType::f32);

@@ -185,7 +185,7 @@ class LayingOut {
                    step_.config.model.architecture);
   }
 
-  // Such a model may not support a context axis, nor do models whose loss is no mean over positions.
+  // A model registered from outside may not support a context axis; models whose loss is no mean over positions don't.
   void check_context() const {
     if (mesh_.shape().context == 1) return;
     const auto exchanges = [](const Operation& o) {

@@ -14,7 +14,7 @@ namespace trellis::train {
 std::string split_memory(const StepConfig&, Rank world, const std::vector<RankStep>& classes,
                          const schedule::ExecutionGraph&);
 
-// The sentence about recomputation alone, which needs no layout.
+// Only split_memory's last sentence: that recomputation saves little with this schedule. Does not lay out the step.
 std::string undone_recomputation(const StepConfig&, Rank world);
 
 }  // namespace trellis::train

@@ -12,7 +12,7 @@ std::string set_score(JobConfig& c, const KeyValue& v) {
   refuse(v, "softmax or sigmoid");
 }
 
-// null: all experts take all tokens that come.
+// null: no limit, so that experts take all tokens that are sent to them.
 std::string set_capacity(JobConfig& c, const KeyValue& v) {
   const bool none = word(v) == "null" || word(v) == "None";
   return c.step.experts.capacity_factor = none ? 0 : decimal(v, word(v), between(0, most_experts)), "";

@@ -177,7 +177,7 @@ json made(const StepConfig& config) {
       said[theirs] = value_of(found->second);
   for (const HfExpected& e : family.expected) said[e.field] = e.served[0];
   said["initializer_range"] = model.initializer_range;
-  // A setting whose 0 stands for a value that other settings give is written as that value.
+  // Where 0 stands for a value that follows from other settings, that value is written.
   const bool gpt2 = model.architecture == "gpt3";
   said[gpt2 ? "n_inner" : "intermediate_size"] = model.inner();
   const bool grouped = is_llama_like(model);

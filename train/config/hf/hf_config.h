@@ -8,8 +8,8 @@
 
 namespace trellis::train {
 
-// The model of FOLDER/config.json, or of the file itself. Returns what should be said of fields without an effect here;
-// empty: nothing. Throws invalid_argument that names file, field, value and what was expected.
+// Reads the model of FOLDER/config.json, or of the file itself. Returns a note on fields that have no effect here;
+// empty: there are none. Throws invalid_argument that names file, field, value and what was expected.
 std::string apply_hf_config(JobConfig&, const std::filesystem::path&);
 
 // The same for the text of a file. `name` is the file's, for errors.

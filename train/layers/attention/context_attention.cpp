@@ -5,7 +5,7 @@
 namespace trellis::train {
 namespace {
 
-// Where a part's keys begin: alone, or among those of all ranks.
+// The element at which a part's keys begin, in a tensor with this part alone (`parts` is 1) or with those of all ranks.
 std::size_t rows_before(const PartialAttention& a, Rank parts) {
   return parts == 1 ? 0 : static_cast<std::size_t>(a.keys.rank) * a.shape.rows() * a.shape.kv_heads * a.shape.head_size;
 }
@@ -23,7 +23,8 @@ PartialAttention ContextAttention::part(Rank step) const {
   return {.shape = shape, .queries = own, .keys = keys, .first = step == 0};
 }
 
-// Under a causal mask every rank has as much to do with each other one's keys as with its own.
+// FLOPs of so many parts, as equal shares of the whole sequence's: even under a causal mask, a rank has as much to
+// compute with any other rank's keys as with its own.
 double ContextAttention::flops(std::size_t parts) const {
   AttentionShape all = shape;
   all.sequence = own.whole;
@@ -66,7 +67,7 @@ int ContextAttention::pass_on(Writer& w, const char* name, const std::array<Tens
   return w.begin(name, std::move(e));
 }
 
-// Joins `parts` parts, beginning with number `first`, to out and logs.
+// Computes attention to the keys of `parts` parts, from part number `first` on, and joins the results to out and logs.
 void ContextAttention::attend(Writer& w, const Inputs& in, TensorId k, TensorId v, Rank first, Rank parts, TensorId out,
                               TensorId logs) const {
   const DType type = w.tensor(in.q).type;
@@ -105,7 +106,7 @@ TensorId ContextAttention::forward(Writer& w, const Inputs& in, TensorId& logs) 
   return cast_to(w, "attended", out, q.type);
 }
 
-// known: dout, logs, offsets. to: dq, dk, dv.
+// Computes the gradients for `parts` parts, from part number `first` on. known: dout, logs, offsets. to: dq, dk, dv.
 void ContextAttention::differentiate(Writer& w, const Inputs& in, TensorId k, TensorId v, Rank first, Rank parts,
                                      const std::array<TensorId, 3>& known, const std::array<TensorId, 3>& to) const {
   const DType type = w.tensor(in.q).type;
@@ -145,7 +146,7 @@ std::array<TensorId, 3> ContextAttention::backward(Writer& w, const Inputs& in, 
   std::array<TensorId, 2> gradients{};  // of keys and of values
   if (ring) {
     std::array<TensorId, 2> here{in.k, in.v}, next{}, added{};
-    int behind = 0;  // the gradients' ticket
+    int behind = 0;  // ticket of the shift that sends the gradients on
     for (Rank step = 0; step < own.ranks; ++step, here = next) {
       const bool last = step + 1 == own.ranks;
       const int ticket = last ? 0 : pass_on(w, "pass_on", here, next);

@@ -68,8 +68,8 @@ struct Rows {
         log((b.first_row * s.batch + h.sequence) * s.heads + h.number) {}
 };
 
-// The probabilities among the block's keys, and the logarithm of what they were divided by, row by row. For a row that
-// sees no key these are 0 and `nothing`.
+// The probabilities among the block's keys and, for each row, the logarithm of the sum of exponentials that they were
+// divided by. For a row that sees no key these are 0 and `nothing`.
 void block_probabilities(DType type, const PartialAttention& a, const HeadView& h, const PartBlock& b, const void* q,
                          const void* k, const std::int32_t* starts, float* p, float* logs) {
   const AttentionShape& s = a.shape;
@@ -99,7 +99,7 @@ void block_probabilities(DType type, const PartialAttention& a, const HeadView& 
     float* const row = p + i * b.p.keys;
     if (logs[i] == nothing)
       std::fill_n(row, b.p.keys, 0.0F);
-    else  // the largest one is 1 / the sum of exponentials
+    else  // the largest probability is 1 / the sum of exponentials relative to the largest score
       logs[i] -= std::log(*std::max_element(row, row + b.p.keys));
   }
 }
@@ -179,7 +179,7 @@ void attention_part_gradient(DType type, const PartialAttention& a, const void* 
       if (own[i] != nothing) scale_row(p + i * n, n, std::exp(own[i] - logs[rows.log + i * s.batch * s.heads]));
     kernels::matmul({b.p.queries, n, s.head_size}, type, grad, {element(type, v, rows.kv), h.kv_stride, true},
                     DType::f32, dp, n);
-    // Values were weighted by what dropout left of the probabilities.
+    // The forward pass weighted values by the probabilities that dropout left.
     float* const weights = dropout.rate > 0 ? dp_room : p;
     if (dropout.rate > 0) drop(p, weights, h, b.p, dropout), drop(dp, dp, h, b.p, dropout);
     kernels::matmul({n, s.head_size, b.p.queries}, type, {as_factor(type, weights, b.elements(), p_room), n, true},

@@ -11,7 +11,7 @@ namespace trellis::train {
 
 struct PartialAttention {
   AttentionShape shape;        // its sequence: positions of a rank
-  SequencePart queries, keys;  // which positions of the whole
+  SequencePart queries, keys;  // which positions of the whole sequence
   bool first = false;          // nothing was joined before
 };
 
@@ -19,7 +19,7 @@ struct PartialAttention {
 std::size_t attention_part_scratch(const PartialAttention&);
 
 // Updates out (f32, as q) and logs (f32, rows x heads), so that they cover this part's keys and those before. starts:
-// the first position of the whole that each row sees; null: 0. Threads and types are as for attention().
+// the first position of the whole sequence that each row sees; null: 0. Threads and types are as for attention().
 void attention_part(kernels::DType, const PartialAttention&, const void* q, const void* k, const void* v, float* out,
                     float* logs, float* scratch, int threads = 1, const ProbabilityDropout& = {},
                     const std::int32_t* starts = nullptr);

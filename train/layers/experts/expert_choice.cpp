@@ -1,4 +1,4 @@
-// The parts of a mixture of experts around the experts: choosing them, adding their results up, and the way back.
+// The parts of a mixture of experts around the experts: choosing them, adding up their results, and both gradients.
 #include <algorithm>
 
 #include "train/layers/element_access.h"

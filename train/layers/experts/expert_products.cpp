@@ -91,7 +91,7 @@ void expert_gradients(Writer& w, std::string_view name, TensorId dy, TensorId x,
   const double flops = 2 * rows.expected * static_cast<double>(rows.experts * m * n);
   w.compute(name, std::move(reads), gradients, flops, std::move(shape), [=](const Memory& at, const StepInputs&) {
     const auto runs = rows.runs(at);
-    for (std::size_t e = 0; e < runs.size(); ++e)  // without rows, the product counts as 0
+    for (std::size_t e = 0; e < runs.size(); ++e)  // the product of an expert without rows is 0
       kernels::matmul({m, n, runs[e].rows}, from,
                       {at.as<std::byte>(dy) + runs[e].first * m * kernels::size_of(from), m, true},
                       {at.as<std::byte>(x) + runs[e].first * n * kernels::size_of(from), n}, to, at.at(gradients[e]), n,

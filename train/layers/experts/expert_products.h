@@ -41,7 +41,7 @@ void expert_product(Writer&, std::string_view name, TensorId a, const std::vecto
 void expert_gradients(Writer&, std::string_view name, TensorId dy, TensorId x, const std::vector<const Parameter*>&,
                       const ExpertRows&, float factor);
 
-// Writes an operation on single elements over the rows that arrived. body gets the number of these elements.
+// Writes an element-wise operation over the rows that arrived. body gets the number of their elements.
 void over_expert_rows(Writer&, std::string_view name, std::string_view kind, std::vector<TensorId> reads,
                       std::vector<TensorId> writes, double flops_each, const ExpertRows&,
                       std::function<void(const Memory&, std::size_t elements)> body);

@@ -25,7 +25,7 @@ struct ExpertOptions {
   std::size_t tokens = 0;      // of a micro-batch, that this rank has
   double capacity_factor = 0;  // an expert takes so many times its even share of tokens; 0: all that come
   double balance = 0;          // factor of each micro-batch's imbalance() in the loss
-  bool bias = false;           // each expert has a bias, which counts where experts are chosen
+  bool bias = false;           // each expert has a bias, added to its score where experts are chosen
   double bias_rate = 0;        // by which the bias moves against the experts' load after each step
   bool mean_gradients = true;  // false: with ZeRO-1, gradients are sums over data-parallel ranks
   TensorId loss = no_tensor;   // to which the load-balancing loss is added

@@ -16,7 +16,7 @@ struct Fp8QuantizeOptions {
   Fp8Format format = Fp8Format::e4m3;
   Fp8Scaling scaling = Fp8Scaling::tensor;
   bool along_rows = false;  // mx: a block is 32 rows of a column; else 32 columns of a row
-  bool split = false;       // each tensor rank has a part of it: the scale is that of the whole
+  bool split = false;       // each tensor rank has a part of it: the scale is that of the whole tensor
 };
 
 // The scale of a whole tensor is the largest power of two that leaves its largest element within the format. With mx,
