@@ -1,6 +1,7 @@
-// Breaks down the time of an 8-byte operation between two ranks. The lower bound is a cache line's transfer between
-// cores (line_and_back: a round trip). Above it are a message with its part of the lanes (message_and_back: a round
-// trip), the sum, and the costs that a single rank has too (..._alone): the check, the turn, and the flight record.
+// Breaks down the time of an 8-byte operation between two ranks. Its lower bound is the transfer of a cache line
+// between cores (line_and_back: a round trip). More is spent on sending a message through the lanes of the transport
+// (message_and_back: a round trip), on the sum, and on what a single rank has to do, too (..._alone): to check the
+// call, to wait for its ticket, and to write the flight record.
 #include <benchmark/benchmark.h>
 #include <sched.h>
 

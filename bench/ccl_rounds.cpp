@@ -1,6 +1,6 @@
-// All-to-all rounds beside messages over lanes: an all_reduce between ranks in other threads, of each rank's own memory
-// (malloc) and of its device's, which peers read in place. bench_ccl_rounds --benchmark_enable_random_interleaving=true
-// takes the two by turns.
+// Compares an all_reduce in all-to-all rounds with one by messages over lanes. Ranks are threads; their buffers are
+// ordinary memory (malloc), or device memory, which peers read in place. To alternate the two, pass
+// --benchmark_enable_random_interleaving=true.
 #include <benchmark/benchmark.h>
 #include <sched.h>
 

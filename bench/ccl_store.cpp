@@ -1,4 +1,5 @@
-// How long ranks take to meet over the TCP store: each connects, sets a note and gets the note of every other.
+// How long ranks take to find each other over the TCP store: each connects, sets a key, and waits for the key of every
+// other rank.
 #include <benchmark/benchmark.h>
 
 #include <cstddef>
@@ -16,7 +17,8 @@ namespace {
 using namespace std::chrono_literals;
 using namespace ccl;
 
-// The time of a meeting of two ranks that are connected already.
+// The time in which two ranks find each other that are connected to the store already: each sets a key, and waits for
+// the other's.
 void two_meet(benchmark::State& state) {
   TcpStoreServer server({.address = "127.0.0.1", .secret = "secret"});
   const auto join = [&] { return tcp_store("127.0.0.1", server.port(), "secret", Clock::now() + 60s); };

@@ -66,7 +66,7 @@ void launch(benchmark::State& state, const char* name) {
 BENCHMARK_CAPTURE(launch, host, "host")->UseRealTime()->Unit(benchmark::kMicrosecond);
 BENCHMARK_CAPTURE(launch, simulated, "sim:trn2.48xlarge")->UseRealTime()->Unit(benchmark::kMicrosecond);
 
-// A product on a simulated device, in turn with sim/core alone over the same inputs.
+// A matrix product on a simulated device, alternating with the same product by sim/core without a device.
 void program(benchmark::State& state) {
   const sim::ChipSpec chip = sim::chip_named("trn2");
   sim::core::Arguments a(sim::core::shipped_named("matmul").parameters);

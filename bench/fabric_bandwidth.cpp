@@ -43,7 +43,7 @@ class OnCore {
   cpu_set_t before_;
 };
 
-// One side of the bare loop.
+// One of the two endpoints of bare(), which uses libfabric without our transport.
 struct Side {
   explicit Side(std::size_t bytes)
       : wire(open_wire(ccl::fabric_from_environment(), 0, 0, 0)),
@@ -133,7 +133,7 @@ void ours(benchmark::State& state) {
   state.SetBytesProcessed(state.iterations() * state.range(0));
 }
 
-// What each large message would pay if no registration were kept.
+// The time to register memory, which each large message would pay if registrations were not kept.
 void registration(benchmark::State& state) {
   if (!library_absence().empty()) return state.SkipWithError(library_absence().c_str());
   const auto wire = open_wire(ccl::fabric_from_environment(), 0, 0, 0);

@@ -30,7 +30,8 @@ struct RegisteredBackend {
 const std::map<std::string, Backend, std::less<>>& backends();
 const Backend& backend_named(std::string_view);  // throws invalid_argument and lists the known ones
 
-// Throws invalid_argument, with the names, unless the bindings are what the operands ask for.
+// Throws invalid_argument, naming the program and the operand, unless each operand is bound to memory of its size, and
+// nothing else is.
 void check_bindings(const std::string& program, const std::vector<ProgramOperand>&, const std::vector<Binding>&);
 // The kernel's operands, checked against the launch. Throws invalid_argument.
 const kernels::Kernel& check_launch(const KernelLaunch&);

@@ -17,23 +17,24 @@ struct PeerCore {
 class MessageHandle {
  public:
   virtual ~MessageHandle() = default;
-  virtual bool done() = 0;                // throws system_error: it failed
-  virtual std::size_t bytes() const = 0;  // that were moved, once it is done
+  virtual bool done() = 0;                // throws system_error if it failed
+  virtual std::size_t bytes() const = 0;  // bytes that were moved; known once it is done
 };
 
 // The memory of a message must stay until it is done, or the channel is gone.
 class Channel {
  public:
   virtual ~Channel() = default;
-  virtual bool connected() = 0;  // throws system_error: it never will be
-  // Sends, or receives. Memory of the device, or of the host. What arrives may be shorter than its place, not longer.
-  // Throws system_error: not connected, or too many wait (no_buffer_space).
+  virtual bool connected() = 0;  // throws system_error if it never will be
+  // Starts a send or a receive, whichever way the channel goes. `data` may be memory of the device or of the host. A
+  // message may be shorter than the memory that receives it, but not longer. Throws system_error if the channel is not
+  // connected, or if too many messages wait (no_buffer_space).
   virtual std::unique_ptr<MessageHandle> post(void* data, std::size_t bytes) = 0;
 };
 
-// Opens channels between a device's core and cores of any processes. Of several between the same two cores, the first
-// to be opened meets the first that is accepted, and so on. Neither function waits. Destroy the channels before the
-// device. Throw system_error.
+// Opens channels between a device's core and cores of any processes. Of several channels between the same two cores,
+// the first connect() of one core is paired with the first accept() of the other, and so on. Neither function waits.
+// Destroy the channels before the device. Throw system_error.
 class Channels {
  public:
   virtual ~Channels() = default;

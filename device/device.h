@@ -62,7 +62,7 @@ class Device {
                       std::size_t n, const kernels::ReduceOptions&) = 0;
   virtual void divide(kernels::DType, void* data, std::size_t n, std::uint32_t divisor) = 0;
   virtual void launch(const KernelLaunch&) = 0;
-  // Does the same as a piece of a stream's work.
+  // These submit the same work to a stream.
   virtual void copy(Stream&, void* dst, const void* src, std::size_t bytes);
   void fill(Stream&, void* dst, std::byte value, std::size_t bytes);
   void launch(Stream&, KernelLaunch);
@@ -79,7 +79,7 @@ class Device {
   virtual SimulatedTime* simulated_time() { return nullptr; }
 };
 
-RankClock clock_of(Device&);  // the simulated time of this thread's work; else the wall clock's
+RankClock clock_of(Device&);  // the simulated time of this thread's work, or else wall-clock time
 
 struct Opening {
   int core = 0;              // among the visible ones

@@ -14,12 +14,12 @@ struct Forked : std::logic_error {
   using std::logic_error::logic_error;
 };
 
-std::uint32_t forks();  // between this process and the first that used the library
+std::uint32_t forks();  // how many lie between the first process that used the library and this one
 
 class ForkMark {
  public:
   bool forked() const { return at_ != forks(); }
-  // Throws Forked. `what` was made when the mark was: "communicator".
+  // Throws Forked if this process was forked after the mark was made. `what` names its owner: "communicator".
   void expect_same_process(const char* what) const {
     if (forked()) refuse(what);
   }

@@ -14,7 +14,7 @@ namespace trellis::device {
 template <class Make>
 auto& of_this_process(Make) {
   static std::invoke_result_t<Make> one = [] {
-    forks();  // registered first, so that what is made in the child has the child's mark
+    forks();  // registers its handler first: the child counts the fork before it makes its object
     pthread_atfork(nullptr, nullptr, [] { one = Make{}(); });
     return Make{}();
   }();

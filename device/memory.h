@@ -59,11 +59,11 @@ class Exported {
   std::size_t offset_, bytes_;
 };
 
-// Throws invalid_argument unless the range lies within one piece of `allocated` memory.
 struct MemoryPiece {
   const std::byte* at = nullptr;
   std::size_t bytes = 0;
 };
+// Throws invalid_argument unless `range` lies within the piece `allocated`; null: it is in no memory of this device.
 void expect_within(std::string_view what, const MemoryPiece& range, const MemoryPiece* allocated);
 
 }  // namespace trellis::device

@@ -1,5 +1,5 @@
-// Memory whose end is announced, so that what is known of its pages, such as a fabric's registration, can be kept until
-// then.
+// Announces that memory is about to be released, so that what is cached about its pages, such as their registration
+// with a fabric, can be used until then.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@ class MemoryReleaseNotifier {
   struct Range {
     std::byte* begin = nullptr;
     std::size_t bytes = 0;
-    Device* exporter = nullptr;  // whose DMA-BUF a fabric registers; null: it is like the host's
+    Device* exporter = nullptr;  // the device whose DMA-BUF a fabric registers; null: host memory
   };
   using Told = std::function<void(const std::byte* begin, std::size_t bytes)>;
   class Watch;

@@ -37,7 +37,7 @@ using NativeTurn = std::shared_ptr<const void>;
 class NativeRun {
  public:
   virtual ~NativeRun() = default;
-  virtual bool done() = 0;  // throws system_error: it failed
+  virtual bool done() = 0;  // throws system_error if it failed
 };
 
 class NativeCollectives {

@@ -34,7 +34,7 @@ struct CollectiveSpec {
 class SimulatedTime {
  public:
   virtual ~SimulatedTime() = default;
-  virtual RankClock now() const = 0;  // where this thread's work is
+  virtual RankClock now() const = 0;  // the clock of this thread's work, and its core
   // Takes the time of a whole collective, from the latest of its ranks' clocks on.
   virtual void spend(const CollectiveSpec&) = 0;
   // Between hold() and release(), this thread's work takes no simulated time.

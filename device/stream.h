@@ -20,7 +20,7 @@ class Stream {
   // Waits for all work submitted so far. Throws the exception of the first piece of work that failed, once; work
   // submitted after that piece has not been done.
   virtual void synchronize() = 0;
-  virtual bool failed() const = 0;                  // until synchronize() tells of it, all that is submitted is dropped
+  virtual bool failed() const = 0;                  // until synchronize() throws it; drops work meanwhile
   virtual Time now() const { return wall_time(); }  // the end of the work that is done
 };
 

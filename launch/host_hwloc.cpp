@@ -35,7 +35,7 @@ class Reader {
  private:
   static int number(unsigned n) { return n == HWLOC_UNKNOWN_INDEX ? 0 : static_cast<int>(n); }
 
-  // A part without its content. A hardware thread becomes a core where a virtual machine reports no cores.
+  // The object without what it contains. A hardware thread becomes a core where a virtual machine reports no cores.
   TopoObject plain(hwloc_obj_t o) const {
     const int at = number(o->logical_index);
     switch (o->type) {

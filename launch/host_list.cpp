@@ -24,7 +24,7 @@ std::invalid_argument fault(const std::string& where, std::string_view entry) {
 HostSlots host_in(std::string_view entry, const std::string& where) {
   HostSlots h{.host = std::string(entry)};
   const std::size_t colon = entry.find(':');
-  if (colon != std::string_view::npos && entry.find(':', colon + 1) == std::string_view::npos) {  // several: IPv6
+  if (colon != std::string_view::npos && entry.find(':', colon + 1) == std::string_view::npos) {  // more than one: IPv6
     const auto slots = text::number<int>(entry.substr(colon + 1), 1, most_slots);
     if (!slots) throw fault(where, entry);
     h.host = entry.substr(0, colon), h.slots = *slots;

@@ -17,7 +17,7 @@ void gather(const TopoObject& p, Cores& cores) {
     cores.push_back(&p);
 }
 
-// The cores of the smallest part that has enough of them; of several the first.
+// The cores of the smallest object of the topology that has enough of them; of several such objects, of the first.
 Cores smallest_with(const TopoObject& p, std::size_t wanted) {
   Cores best = usable_cores(p);
   if (best.size() < wanted) return {};

@@ -237,7 +237,7 @@ std::string follow_tether() {
   const net::Descriptor tether(fcntl(0, F_DUPFD_CLOEXEC, 3)), nothing(open("/dev/null", O_RDONLY | O_CLOEXEC));
   if (!tether || !nothing || dup2(nothing.number(), 0) < 0)
     throw std::system_error(errno, std::generic_category(), "standard input");
-  for (const int s : passed_on) std::signal(s, SIG_DFL);  // a remote shell may have been told to ignore some
+  for (const int s : passed_on) std::signal(s, SIG_DFL);  // inherited: a remote shell may ignore some of these signals
   const pid_t launch = getpid(), watcher = fork();
   if (watcher < 0) throw std::system_error(errno, std::generic_category(), "a process that reads signals");
   if (watcher == 0) pass_on_signals(tether.number(), launch);

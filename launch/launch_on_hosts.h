@@ -31,7 +31,7 @@ int ranks_of_hosts(const std::vector<HostSlots>&, int each);
 struct HostsLaunchOptions {
   std::vector<HostSlots> hosts;
   LaunchOptions job;                     // for each host; without an address or a secret, launch_on_hosts() finds one
-  std::string shell = "ssh";             // its words; the host and one command line follow
+  std::string shell = "ssh";             // the program and its options; the host and one command line are appended
   std::vector<std::string> passed = {};  // names of further variables that ranks get
 };
 

@@ -34,7 +34,7 @@ constexpr auto beat = 200ms;
 constexpr auto silence = 4s;            // without a word from it, a node is considered gone
 constexpr auto request = 500ms;         // time for an answer; then it asks again over a fresh connection
 constexpr auto refused_enough = 500ms;  // after refused connections for so long, node 0 has ended
-constexpr auto pause_of_ours = 1s;      // or more between two turns: this process was paused, others are not at fault
+constexpr auto pause_of_ours = 1s;      // so long between two turns means that this process was paused, not others
 constexpr std::int64_t done_beats = std::int64_t{1} << 40;  // added to a node's beats when it is done
 
 std::string beats_of(int node) { return fmt::format("beats/{}", node); }
@@ -112,7 +112,7 @@ void NodeCoordinator::Shared::listen() {
   change([&] { heard = end; });
 }
 
-// Ignores a time in which this process was paused and could not listen.
+// Restarts all timeouts if this process was paused: it could not hear the other nodes meanwhile.
 void NodeCoordinator::Shared::look_after_ourselves() {
   const Deadline now = Clock::now();
   if (now - std::exchange(looked, now) < pause_of_ours) return;
@@ -127,7 +127,8 @@ void NodeCoordinator::Shared::lose_node_0(const std::string& why) {
   });
 }
 
-// Repeats an unanswered request over a fresh connection: one that was cut would stay silent again.
+// One round: sends a heartbeat, and reads what other nodes have reported. A request without an answer in time is
+// repeated in the next round, over a fresh connection: one that was cut would stay silent.
 void NodeCoordinator::Shared::turn() {
   try {
     tell();

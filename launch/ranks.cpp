@@ -231,7 +231,7 @@ class Keeper {
 
   void forward(int signal) {
     if (!asks_for_the_end(signal)) {
-      for (const Rank& r : ranks_)  // only the ranks: a child that does not handle the signal would die of it
+      for (const Rank& r : ranks_)  // not the ranks' children: one that does not handle the signal would die of it
         if (r.running) kill(r.pid, signal);
       return;
     }

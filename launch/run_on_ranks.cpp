@@ -85,7 +85,7 @@ int run_threads(std::vector<RankContext> contexts, const Work& work) {
   return status;
 }
 
-// Shared by the processes of a job until they have met.
+// Memory that the processes of a job share: rank 0 publishes the id of the store there at which they then meet.
 struct Meeting {
   std::atomic<bool> made = false;
   ccl::UniqueId id;

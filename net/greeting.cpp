@@ -7,7 +7,7 @@ namespace {
 
 std::span<const std::byte> code_in(const Bytes& hello) { return std::span(hello).last<sizeof(Digest)>(); }
 
-// The listener's first byte.
+// Throws unless the verdict, the first byte of the listener's answer, is a welcome.
 void expect_welcome(std::byte verdict) {
   if (verdict != static_cast<std::byte>(Verdict::welcome))
     throw ProtocolError("a listener that refuses the hello", static_cast<Verdict>(verdict));

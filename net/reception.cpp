@@ -11,8 +11,8 @@
 namespace trellis::net {
 namespace {
 
-constexpr int most_accepted = 16;                               // connections in a row; then earlier ones are heard
-constexpr auto deaf_for = std::chrono::milliseconds(50);        // when no descriptors are left
+constexpr int most_accepted = 16;                               // accepted in a row, before earlier ones are read
+constexpr auto deaf_for = std::chrono::milliseconds(50);        // pause in accepting when no descriptor is free
 constexpr std::uint64_t first_caller = std::uint64_t{1} << 32;  // smaller ids are those of listening sockets
 
 const char* const left_early = "it closed the connection before it had proven itself";
@@ -105,7 +105,7 @@ void Reception::begin(Descriptor socket, const Address& from) {
 
 Reception::Callers* Reception::callers_with(Id id) {
   if (silent_.contains(id)) return &silent_;
-  return greeting_.contains(id) ? &greeting_ : nullptr;  // ended by an earlier event of this turn
+  return greeting_.contains(id) ? &greeting_ : nullptr;  // null: an earlier event of this turn has ended it
 }
 
 void Reception::hear(Id id) {
@@ -142,7 +142,7 @@ bool Reception::read_some(Caller& c) {
 void Reception::answer(Caller& c) {
   const Bytes answer = c.greeting.answer(rules_.secret(c.greeting.terms()));
   tune(c.socket);
-  // A new connection has room for it, or has ended.
+  // The answer fits into a new connection's empty buffer: if it does not, the connection has ended.
   if (send(c.socket.number(), answer.data(), answer.size(), MSG_NOSIGNAL | MSG_DONTWAIT) !=
       static_cast<ssize_t>(answer.size()))
     throw ProtocolError(left_early);

@@ -32,7 +32,8 @@ struct ReceptionOptions {
   // Called when the process may have no more descriptors (EMFILE). Returns true if it may have more now.
   std::function<bool()> raise_limit = [] { return false; };
   std::chrono::milliseconds patience{5'000};  // a caller that has not proven itself by then is refused
-  // How many of `limit` descriptors callers may hold whose hello was made with the secret: it may be a replay.
+  // How many of `limit` descriptors may be held by callers whose hello was made with the secret, but who have not yet
+  // proven that they know it: the hello may be a replay.
   std::size_t (*most_greeting)(std::size_t limit) = most_silent;
 };
 
@@ -73,8 +74,8 @@ class Reception {
   std::mutex mutex_;
   std::vector<Descriptor> listening_;  // guarded by the mutex
   Id next_id_;
-  Callers silent_;                         // without a valid hello
-  Callers greeting_;                       // that must still prove that the hello was theirs
+  Callers silent_;                         // callers without a valid hello
+  Callers greeting_;                       // callers that must still prove that their hello was no replay
   Deadline deaf_until_ = Deadline::min();  // out of descriptors: no connection is accepted before this time
 };
 

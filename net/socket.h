@@ -37,9 +37,9 @@ Descriptor listen_at(const Address&);
 Descriptor listen_at(const std::string& host, int port);
 Address local_address(const Descriptor&);
 
-// A connection that has begun; errno is 0, or what has failed at once.
+// Begins to connect, and does not wait. errno is 0, or the error if it failed at once.
 Descriptor begin_to_connect(const Address&);
-// What became of it, once the socket can be written to: an errno, 0 if it is connected.
+// The outcome of that, to be asked for once the socket can be written to: an errno, or 0 if it is connected.
 int outcome_of_connecting(const Descriptor&);
 // Empty, with errno set, when nobody listens; ETIMEDOUT at the deadline.
 Descriptor connect_before(const Address&, const WaitLimit&);

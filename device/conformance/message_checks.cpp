@@ -42,7 +42,8 @@ void messages(Device& d) {
   a.put(wanted);
   std::vector<unsigned char> host(1000);
   constexpr std::size_t half = 3 << 19;
-  // Receives are posted before and after what they receive; one goes to the host's memory, and is shorter than it.
+  // One receive is posted before its send, and two are posted after theirs. The last one receives into host memory, and
+  // its message is shorter than that.
   const auto into = to->post(b.data(), half);
   const auto first = from->post(a.data(), half), second = from->post(a.data() + half, half),
              third = from->post(a.data() + 5, 777);

@@ -25,7 +25,7 @@ dma_copy gpsimd ring=3 out[0+128 @0 128x1 /512] <- sum[0+128 @0 128x1] wait adde
 )";
 
 std::vector<std::byte> sample_container();
-// A well-formed NEFF as a compiler makes it: its files are there, and no program of ours.
+// A well-formed NEFF such as a compiler makes: it has the usual files, but no program of this project's.
 std::vector<std::byte> foreign_container();
 
 }  // namespace trellis::device

@@ -98,7 +98,7 @@ void failure(Device& d) {
   const auto event = d.event();
   event->record(stream.get());
   go = true;
-  event->synchronize();  // the failure drops the event's place in the queue, so nobody waits for it
+  event->synchronize();  // returns, although the failure drops the work that records the event
   while (!stream->idle()) std::this_thread::yield();
   const OnDevice from(d, 64 << 20);
   std::vector<unsigned char> to(from.bytes());

@@ -13,7 +13,7 @@
 
 namespace trellis::device {
 
-// The size of the window's address range, in whole pages, where a process may have this much memory: four times as
+// The size of the window's address range, in whole pages, for a process that may have this much memory: four times as
 // much, which leaves room for holes between allocations. As every process of a host maps its peers' windows, large
 // machines would run short of addresses: there it is 4 TiB, or the memory if that is more.
 std::size_t window_bytes(std::uint64_t memory);

@@ -59,7 +59,7 @@ void Arena::make_private() {
     mmap(at, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE, window_.fd,
          static_cast<off_t>(offset));
   };
-  if (inherited_.exchange(true)) return;  // by a fork before
+  if (inherited_.exchange(true)) return;  // an earlier fork has done it
   map(window_.base, window_.bytes, 0);
   for (const auto& [begin, moved] : moved_) map(begin, moved.bytes, moved.offset);
 }

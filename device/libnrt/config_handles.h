@@ -41,7 +41,7 @@ inline auto& table_of(const InspectConfig*) { return settings().inspect; }
 inline auto& table_of(const TraceConfig*) { return settings().traces; }
 inline auto& table_of(const FetchOptions*) { return settings().fetches; }
 
-// The form of a function that changes, or reads, one of them.
+// Changes or reads the settings behind the handle, under their lock. `function` names the caller in errors.
 template <class Handle, class Change>
 Status change(std::string_view function, Handle* handle, Change what) {
   return guarded(function, [&] {

@@ -46,7 +46,7 @@ class HandleTable {
     objects_.erase(found);
     return object;
   }
-  // Takes all of which which(object) is true.
+  // Removes and returns all objects for which which(object) is true.
   template <class Which>
   std::vector<std::shared_ptr<Object>> take_if(Which which) {
     std::vector<std::shared_ptr<Object>> out;

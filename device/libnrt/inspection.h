@@ -38,7 +38,7 @@ class Inspection {
   mutable std::mutex mutex_;
   bool on_ = false;
   InspectionSettings settings_;
-  TraceRecorder recorder_;                         // not that of traces, which may begin and end meanwhile
+  TraceRecorder recorder_;                         // inspection's own: traces may start and stop while it is on
   std::map<std::uint32_t, std::string> profiles_;  // by model
 };
 

@@ -62,7 +62,7 @@ void Queue::close() {
     closing_ = true;
     stream = std::move(stream_);
   }
-  stream.reset();  // outside of the lock, which the work that it waits for takes
+  stream.reset();  // without the lock: this waits for the running work, which takes it
   const std::lock_guard lock(mutex_);
   for (const auto& [count, fd] : waiting_files_) ::close(fd);
   waiting_files_.clear();

@@ -36,12 +36,12 @@ class Queue {
   Queue(Device&, std::uint16_t id, std::size_t most_waiting);
   ~Queue() { close(); }
 
-  void close();  // what runs ends; the rest is dropped, and nothing more is taken
+  void close();  // waits for the running work, drops the rest, and takes no more
   // Refuses when it is full or closed.
   Sequence add(std::function<void()> work, std::shared_ptr<ErrorTrackerObject> errors);
   Sequence last_completed() const;
-  bool is_completed(std::uint64_t count) const;  // refuses what was never handed out
-  int completion_file(std::uint64_t count);      // readable once it is; the caller closes it
+  bool is_completed(std::uint64_t count) const;  // refuses a count that add() has not returned
+  int completion_file(std::uint64_t count);      // a descriptor, readable once that is completed; the caller closes it
   bool wait_until_empty(std::chrono::milliseconds most);
 
  private:
@@ -54,14 +54,14 @@ class Queue {
   std::condition_variable changed_;
   std::uint64_t handed_in_ = 0, completed_ = 0;
   bool closing_ = false;
-  std::multimap<std::uint64_t, int> waiting_files_;  // our own copies of their descriptors
+  std::multimap<std::uint64_t, int> waiting_files_;  // by count: duplicates of completion_file()'s descriptors
   std::unique_ptr<Stream> stream_;                   // last: its work uses all members above
 };
 
 // All queues of the process, made at first use. A call may still hold one that has been closed.
 class Queues {
  public:
-  std::shared_ptr<Queue> of(Device&, std::uint32_t vnc, ExecutionUnit, int queue);  // refuses one that there is not
+  std::shared_ptr<Queue> of(Device&, std::uint32_t vnc, ExecutionUnit, int queue);  // refuses a queue the unit lacks
   std::shared_ptr<Queue> find(Sequence);                                            // null: no such queue
   std::shared_ptr<Queue> find(std::uint32_t vnc, ExecutionUnit, int queue);
   void close();

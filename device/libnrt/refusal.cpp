@@ -65,7 +65,7 @@ void report(std::string_view function, Status status, std::string_view why) noex
 void warn(std::string_view function, std::string_view text) noexcept {
   try {
     if (level() >= Level::warn) print("WARN", function, text);
-  } catch (...) {  // as above
+  } catch (...) {  // no memory for the text: the warning is not printed
   }
 }
 

@@ -106,7 +106,7 @@ std::shared_ptr<Storage> Runtime::storage_at(const void* va) {
   for (auto after = storages_.upper_bound(at); after != storages_.begin();) {
     const auto found = std::prev(after);
     if (auto storage = found->second.lock()) return at < storage->data() + storage->bytes() ? storage : nullptr;
-    after = storages_.erase(found);  // it was freed; a larger one that began before it may be there now
+    after = storages_.erase(found);  // it was freed: memory that begins below it may cover `va` now
   }
   return nullptr;
 }

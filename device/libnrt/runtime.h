@@ -59,7 +59,7 @@ class Runtime {
   void remember(const std::shared_ptr<Storage>&);       // memory of a device, for storage_at()
   std::shared_ptr<Storage> storage_at(const void* va);  // null: none
   std::uint32_t next_model() { return ++models_made_; }
-  std::int32_t free_core();  // one without a model, or refuses
+  std::int32_t free_core();  // the first without a model; refuses if all have one
 
   // Records what `work` does on the core, with the simulated time before and after it.
   template <class Work>

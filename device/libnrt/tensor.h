@@ -55,7 +55,7 @@ class TensorObject {
     std::size_t bytes = 0;
     std::byte* data() const { return storage->data() + offset; }
   };
-  Place place() const;                                      // the whole; refuses one without storage
+  Place place() const;                                      // of the whole tensor; refuses one without storage
   Place part(std::size_t offset, std::size_t bytes) const;  // refuses what goes past the end
   std::size_t bytes() const;
   void attach(std::shared_ptr<Storage>);

@@ -26,7 +26,7 @@ const std::vector<std::string>& event_types();  // Neuron's names, as its profil
 bool is_hardware_event(std::string_view type);  // of the core; the others are the host's
 
 struct TraceSettings {
-  std::uint64_t most_events = 100'000;  // of a core, start and stop as one; the oldest go first
+  std::uint64_t most_events = 100'000;  // kept of a core (a start and its stop are one); the oldest are dropped
   std::set<std::uint32_t> cores_off;
   std::set<std::string> types_off;
 };

@@ -1,5 +1,5 @@
-// Turns of those who call one listener: each calls once the one before has been taken, or has given up, so that their
-// calls arrive in the order in which the turns were taken.
+// Orders the calls to one listener: each caller takes a turn, and connects only when all earlier turns have ended (the
+// listener has taken those calls, or their callers have given up), so that calls arrive in the order of their turns.
 #pragma once
 
 #include <atomic>

@@ -130,7 +130,7 @@ void MessageEndpoint::work() {
       lock.unlock();
       move(*request);
       lock.lock();
-      waiting_.pop_front();  // first: who sees that it is done may ask whether anything is left
+      waiting_.pop_front();  // before finish(): who sees the request done may ask is_busy() at once
       request->finish(nullptr);
     }
   } catch (...) {
@@ -211,7 +211,8 @@ void CoreMessages::listen_to_hosts() {
   }
 }
 
-// Keeps the calls of peers that nobody has accepted yet: at most as many as there can be ends; the oldest goes.
+// Stores a peer's connection until a receiving endpoint is made for it. Stores at most most_ends of them: the oldest is
+// dropped.
 void CoreMessages::arrived(CallListener::Call c) {
   const int port = c.hello.from < 0 ? -1 : c.hello.first_port + c.hello.from;
   if (port < 1024 || port > last_port) return;

@@ -1,5 +1,5 @@
-// Messages of a core over TCP: it listens, pairs its ends with those of other cores, and each end does its requests in
-// order.
+// Messages of a core over TCP: it listens, pairs its endpoints with those of other cores, and each endpoint does its
+// requests in order.
 #pragma once
 
 #include <atomic>
@@ -27,7 +27,7 @@ inline constexpr int most_ends = 64, most_pending = 128;
 int first_message_port();
 inline constexpr const char* message_port_variable = "TRELLIS_NRT_SENDRECV_PORT";
 
-// One message. Its sender reads memory, its receiver writes it.
+// One message. Of the functions, a sender uses `read`, which copies from its memory, and a receiver `write`.
 struct MessagePayload {
   std::size_t bytes = 0;
   std::function<void(std::byte* to)> read = {};
@@ -38,7 +38,7 @@ struct MessagePayload {
 class MessageRequest {
  public:
   explicit MessageRequest(MessagePayload p) : parcel(std::move(p)) {}
-  bool done();  // throws what it failed with
+  bool done();  // throws the error with which it failed
   void finish(std::exception_ptr failed);
   MessagePayload parcel;  // its bytes and `sent` are the message's, once it is done
 
@@ -48,24 +48,24 @@ class MessageRequest {
   std::exception_ptr failed_;
 };
 
-// One end of a pair. Its thread connects, and then moves messages.
+// One end of a channel. Its thread connects it to the other end, and then sends or receives messages.
 class MessageEndpoint {
  public:
-  // With a turn to call the peer, it sends; without one it receives.
+  // An endpoint with a turn calls the peer, and sends; one without a turn waits for the peer to call, and receives.
   MessageEndpoint(std::unique_ptr<CallTurn>, const net::Address&, int peer, int core,
                   std::chrono::milliseconds timeout);
   ~MessageEndpoint();
 
   int core() const { return core_; }
   bool sends() const { return turn_ != nullptr; }
-  bool is_connected();  // throws: it cannot be any more
+  bool is_connected();  // throws if it never will be
   bool is_busy();
   std::shared_ptr<MessageRequest> add(MessagePayload);
   void stop();
 
  private:
   friend class CoreMessages;
-  void give(net::Descriptor);  // to a receiving end: the connection of its peer
+  void give(net::Descriptor);  // the connection: a sender's own call, or the call of a receiver's peer
   void work();
   void connect(const net::WaitLimit&);
   void move(MessageRequest&);
@@ -87,14 +87,14 @@ class MessageEndpoint {
 class CoreMessages {
  public:
   CoreMessages(int core, std::chrono::milliseconds timeout);  // throws system_error: its port cannot be listened at
-  ~CoreMessages();                                            // stops all ends
+  ~CoreMessages();                                            // stops all endpoints
 
   std::shared_ptr<MessageEndpoint> pair(bool sends, const PeerCore&);
   void drop(const std::shared_ptr<MessageEndpoint>&);  // it stops once its last user has gone
   std::string unfinished();                            // what is not connected or not done; empty: nothing
 
  private:
-  struct Come {  // a peer that nobody has accepted yet
+  struct Come {  // a peer's connection that no endpoint has taken yet
     net::Address from;
     int core = 0;
     net::Descriptor socket;

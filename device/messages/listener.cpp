@@ -126,7 +126,7 @@ CallListener::CallListener(const net::Address& at, ListenerOptions answering)
                },
            .admit =
                [this](net::ProvenCaller caller) {
-                 const std::byte is_taken{};  // a new connection has room for it, or has ended
+                 const std::byte is_taken{};  // one byte fits into its buffer, unless the connection has ended
                  if (send(caller.socket.number(), &is_taken, 1, MSG_NOSIGNAL | MSG_DONTWAIT) != 1) return;
                  answering_.arrived({CallHello::in(caller.greeting.terms()), caller.from, std::move(caller.socket)});
                }}) {

@@ -12,7 +12,7 @@ namespace trellis::device {
 
 inline constexpr const char* loopback = "127.0.0.1";
 
-std::string secret_of_job();  // TRELLIS_SECRET; empty: none was given, which serves on one host alone
+std::string secret_of_job();  // TRELLIS_SECRET; empty: not set, which suffices while all peers are on this host
 
 // The IPv4 address of a host; any of this machine's own is the loopback one, so that they compare equal. Throws
 // system_error.
@@ -63,8 +63,8 @@ class CallListener {
   struct ListenerOptions {
     CallKind kind = CallKind::messages;
     int to = 0;
-    std::function<void(Call)> arrived = {};   // a proven caller; called by the listener's thread, as is the next
-    std::function<void()> meanwhile = [] {};  // now and then
+    std::function<void(Call)> arrived = {};   // takes a proven caller's connection; called by the thread
+    std::function<void()> meanwhile = [] {};  // regular work; called by the thread after each turn
   };
   CallListener(const net::Address&, ListenerOptions);  // throws system_error
   ~CallListener();

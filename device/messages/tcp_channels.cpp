@@ -21,7 +21,7 @@ class TcpMessage : public MessageHandle {
   std::size_t bytes() const override { return request_->parcel.bytes; }
 
  private:
-  Device* into_;  // the receiver, until it has spent the message's time; else null
+  Device* into_;  // the receiving device, until it was charged the message's time; else null
   const std::shared_ptr<MessageRequest> request_;
 };
 

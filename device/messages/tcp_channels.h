@@ -40,7 +40,8 @@ class SimulatedTimePause {
   SimulatedTime* const time_;
 };
 
-// A message has arrived: no earlier than it was sent, and after the machine's time between the two cores.
+// Charges the receiving device for a message that has arrived: moves its simulated clock to no earlier than the
+// sending, and adds the machine's time for the transfer between the two cores.
 void spend_message(Device&, const RankClock& sent, std::size_t bytes);
 
 }  // namespace trellis::device

@@ -11,7 +11,8 @@
 namespace trellis::device {
 namespace {
 
-// The fields in order; the rest of the 1024 bytes is padding. Little-endian, as is every host that this runs on.
+// Reads the header's fields in order; the rest of its 1024 bytes is padding. Numbers are little-endian, as on every
+// host that this runs on.
 class Reader {
  public:
   explicit Reader(std::span<const std::byte> bytes) : bytes_(bytes) {}

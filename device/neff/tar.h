@@ -14,7 +14,8 @@ struct TarFile {
   std::span<const std::byte> bytes;
 };
 
-// Regular files alone. Throws invalid_argument with the byte and what was expected.
+// Returns the regular files; skips all else. Throws invalid_argument with the position in the archive and what was
+// expected there.
 std::vector<TarFile> read_tar(std::span<const std::byte>);
 void append_tar(std::vector<std::byte>& archive, std::string_view name, std::string_view text);
 void end_tar(std::vector<std::byte>& archive);

@@ -17,7 +17,7 @@
 
 namespace trellis::device {
 
-// The two sets of one run, and the operands' tensors.
+// The tensor sets of one run, of inputs and of outputs, and the tensors that stand for its operands' memory.
 class NeuronProgram::Sets {
  public:
   Sets(const NeuronProgram& p, const std::vector<Binding>& bindings) : runtime_(p.runtime_) {

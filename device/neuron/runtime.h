@@ -40,12 +40,12 @@ class NeuronRuntime {
 
   // Joins a world, which all devices of a process share. Returns why the process cannot be in this one; empty: it is.
   std::string enter(std::uint64_t identity);
-  void leave();  // by a device that entered, and could not join the others there
+  void leave();  // called by a device that has entered, but could not join the others there
   // The runtime's number for the world. It also depends on NEURON_RT_ROOT_COMM_ID; without that variable, each process
   // has a world of its own.
   static std::uint64_t world_of(std::uint64_t identity);
   NativeTurn take_native_turn(int core);  // null: another has it
-  // Keeps what a collective in flight still uses, a turn too, until its end or that of the runtime.
+  // Keeps alive what a collective in flight still uses, its turn included, until the collective or the runtime ends.
   void keep(std::shared_ptr<const void>, nrt::Sequence collective);
 
   Capabilities capabilities() const;
@@ -54,9 +54,9 @@ class NeuronRuntime {
 
  private:
   std::string_view lacking(Capability) const;  // the function that it would need
-  void forget_ended();                         // of what keep() was given
+  void forget_ended();                         // drops what keep() holds for collectives that have ended
   const nrt::NrtLibrary library_;
-  const char* (*last_error_)() = nullptr;  // null unless the library is this project's stand-in
+  const char* (*last_error_)() = nullptr;  // null unless the library is this project's own libnrt
   std::mutex mutex_;
   std::uint64_t world_ = 0;                         // 0: none yet
   int entered_ = 0;                                 // devices that are in it

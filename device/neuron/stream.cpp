@@ -38,7 +38,7 @@ void NeuronStream::submit(std::function<void()> work) {
 
 void NeuronStream::add(Queued q) {
   const std::lock_guard lock(mutex_);
-  const bool waits = in_thread_ != 0;  // before has_failed(): a failing piece is counted until the thread has failed
+  const bool waits = in_thread_ != 0;  // read before has_failed(): failing work is counted until failed() is true
   if (!waits && !has_failed() && try_now(q)) return;
   to_thread([this, shared = std::make_shared<Queued>(std::move(q))] { wait_and_hand_in(*shared); });
 }

@@ -21,7 +21,7 @@ class NeuronStream : public Stream {
   void submit(std::function<void()> work) override;
   bool idle() const override;
   void synchronize() override;
-  bool failed() const override;  // what a queue of the device failed with is known once somebody waits
+  bool failed() const override;  // a failure in a queue of the device shows once a caller waits
 
   // Work for a queue of this unit. What the queue holds already is not taken back when an earlier piece fails.
   struct Queued {

@@ -1,4 +1,4 @@
-// The functions of libnrt for queues, host-driven collectives, and messages between cores; see functions.h.
+// The functions of libnrt for queues, host-driven collectives, and messages between cores; see function_list.h.
 #pragma once
 
 #include "device/nrt/structures.h"

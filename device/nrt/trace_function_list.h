@@ -1,4 +1,4 @@
-// The functions of libnrt that record what happens; see functions.h.
+// The functions of libnrt that record what happens; see function_list.h.
 #pragma once
 
 #include "device/nrt/structures.h"

@@ -27,7 +27,7 @@ class SimulatedClocks : public Clocks {
  public:
   Time now() const override { return current().now(); }
   void wait_until(Time t) override { current().reach(t); }
-  void charge(Time t);  // unless something has taken over the time of this thread's work
+  void charge(Time t);  // adds the time to the clock, unless take_over(true) was called in this thread
 
   // Makes copies and sums free while a collective runs whose whole time is known.
   static void take_over(bool);

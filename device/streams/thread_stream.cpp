@@ -44,8 +44,9 @@ void ThreadStream::Queue::await() {
   if (thrown_) std::rethrow_exception(std::exchange(thrown_, nullptr));
 }
 
-// Takes all work that is there at once, and counts each piece as unfinished until it is destroyed. Its destructors may
-// call the stream, so they run without the lock, and may tell others of its end, for whom the stream is idle then.
+// Takes all waiting work at once. Destroys each piece without the lock, as destructors may call the stream. While the
+// last piece is destroyed after it was done, the stream is idle already: its destructors may tell others of its end,
+// who expect that. But await() waits for the destruction.
 void ThreadStream::Queue::serve() {
   std::deque<std::function<void()>> taken;
   std::unique_lock lock(mutex_);
@@ -135,7 +136,7 @@ void ThreadEvent::record(Stream* stream) {
     point->note(clocks_->now());
     return point->reach();
   }
-  // The destruction of this piece reaches the point, so that nobody waits for ever if it is dropped because earlier
+  // The destructor of Reached sets off the event, so that nobody waits for ever if this work is dropped because earlier
   // work of the stream has failed.
   stream->submit(
       [reached = std::make_shared<Reached>(point), clocks = clocks_] { reached->point->note(clocks->now()); });

@@ -41,7 +41,8 @@ class ThreadStream : public Stream {
     std::deque<std::function<void()>> works_;  // that the thread has not taken
     std::exception_ptr thrown_;                // until await() throws it; work is dropped meanwhile
     bool closing_ = false, asleep_ = false;
-    // Two for each piece of work that is not yet destroyed, less one while one that was done is being destroyed.
+    // 2 for each piece of work until it is done, then 1 while it is destroyed; 2 until destroyed if it fails or is
+    // dropped.
     std::atomic<std::size_t> unfinished_ = 0;
     int waiting_ = 0;     // threads in await()
     std::thread thread_;  // last: it uses all members above

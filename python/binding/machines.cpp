@@ -1,4 +1,4 @@
-// Machines as descriptions that can be edited, and what follows from them.
+// Descriptions of machines, which can be edited, and what is computed from them: sizes, bandwidths, memory, routes.
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/string_view.h>
 

@@ -17,11 +17,12 @@ struct Link {
   double bytes = 0, rate = 0, busy = 0;
 };
 
-// An answer, with what it says of the machine in words.
+// An answer, with its critical path in words and by the names of its links, and the load of each link that carried
+// bytes.
 struct Explained {
   Answer answer;
   std::string path_words;
-  std::vector<std::string> resources;  // of the path's legs; empty: none
+  std::vector<std::string> resources;  // names, one for each leg of the path; "": the leg uses none
   std::vector<Link> links;
 };
 

@@ -17,7 +17,8 @@ namespace trellis::binding {
 
 inline constexpr std::chrono::milliseconds between_looks_for_signals{100};
 
-// Does work on another thread while the calling one, where it is the main one, looks for signals.
+// Runs work on another thread if called in the main thread, which polls for signals meanwhile; else runs it in the
+// caller.
 class SignalWatcher {
  public:
   bool raised() const { return raised_; }  // a handler has raised an exception: the work should end

@@ -57,7 +57,8 @@ class Events : public train::Callback {
   std::shared_ptr<ccl::Communicator> world_;
 };
 
-// read(number, tokens, labels, starts) in Python fills the arrays; starts is None where attention is not cut.
+// read(number, tokens, labels, starts) in Python fills the arrays; starts, the first position that each token's
+// attention sees, is None where attention is not cut.
 class PythonSource : public train::DataSource {
  public:
   PythonSource(nb::object source, std::size_t length)

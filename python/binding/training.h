@@ -34,7 +34,8 @@ struct JobOfPython {
   }
 };
 
-// Python's Ctrl-C ends what waits for other ranks; the call then throws what the handler of the signal threw.
+// Runs a call that waits for other ranks, without the GIL. Ctrl-C ends the wait: then this throws the exception that
+// Python's signal handler has raised.
 template <class Call>
 void waiting(const Call& call) {
   try {

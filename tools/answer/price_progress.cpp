@@ -12,7 +12,7 @@ namespace {
 constexpr std::chrono::milliseconds between{200};   // between two checks by the work for a signal
 constexpr std::chrono::milliseconds look{50};       // between two checks by InterruptWatchdog for a signal
 constexpr std::chrono::milliseconds patience{800};  // from a signal until work that ignores it is ended
-constexpr std::chrono::milliseconds telling{5000};  // the same where results are about to be printed
+constexpr std::chrono::milliseconds telling{5000};  // the same once results are about to be printed
 
 }  // namespace
 

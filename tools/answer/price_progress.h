@@ -41,7 +41,7 @@ class PriceProgress final : public sim::ProgressMonitor {
   void decided(double part) override;
   bool interrupted() const override { return interrupted_ || interrupts_.asked(); }
   sim::Time reached() const { return reached_; }
-  double done() const { return done_; }  // part of all moves
+  double done() const { return done_; }  // fraction of the schedule's moves that have ended
   void clear();                          // erases the progress line, before something else is printed or written
 
  private:
@@ -56,7 +56,7 @@ class PriceProgress final : public sim::ProgressMonitor {
   Clock::time_point last_ = Clock::now();
   sim::Time reached_ = 0;
   double done_ = 0;
-  double decided_ = -1;  // part of the configs that are compared; below 0: nothing is compared
+  double decided_ = -1;  // fraction of the configs that are decided; below 0: none are compared
 };
 
 }  // namespace trellis::tools

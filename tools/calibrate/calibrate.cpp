@@ -32,7 +32,7 @@ using measure::FittedFigure;
 using measure::FreeFigure;
 
 constexpr std::size_t least_steps = 5;  // with fewer steps, their errors do not tell how wide an interval is
-constexpr double stated = 0.8;          // part of the measurements that lies within an interval
+constexpr double stated = 0.8;          // fraction of the measurements that lie within an interval
 
 struct Options {
   std::vector<std::string> files, only;

@@ -16,7 +16,7 @@ namespace trellis::tools {
 namespace {
 
 constexpr std::int64_t most_effort = 2'000'000;
-constexpr double noticed = 0.05;  // part of a time: a figure whose range changes less is not fitted
+constexpr double noticed = 0.05;  // fraction of a time: a figure whose range changes it by less is not fitted
 constexpr std::size_t most_figures = 6;
 constexpr double usual_launch = 50e-6;  // seconds
 constexpr double unbounded = std::numeric_limits<double>::infinity();

@@ -35,8 +35,8 @@ class LayoutBounds::Known {
     enum What : std::uint8_t { all, each, update, lasting, optimizer, input, first_slot };
     std::array<double, first_slot + actions* 3 * 2> values = {};
 
-    // The index of the bytes that an action leaves (`after`), or takes at most. `which`: 0 for the first micro-batch, 1
-    // for one in between, 2 for the last.
+    // The index in `values` of the bytes that an action leaves allocated (`after`), or has allocated at its peak.
+    // `which`: 0 for the first micro-batch, 1 for one in between, 2 for the last.
     static std::size_t slot(Action a, std::size_t which, bool after) {
       return first_slot + (static_cast<std::size_t>(a) * 3 + which) * 2 + (after ? 1 : 0);
     }
@@ -59,7 +59,8 @@ class LayoutBounds::Known {
 
   enum Stage : std::uint8_t { first, middle, last, whole };
 
-  // The kinds of stages of a layout's pipeline; none where its stages are not of these kinds.
+  // The amounts for each kind of stage in a layout's pipeline. kinds() returns none where its stages are not of these
+  // kinds.
   using Kinds = std::map<Stage, GrowingStage>;
 
   const std::optional<Kinds>& kinds(const StepLayout& l, const StepConfig& config, const sim::Machine& machine,
@@ -210,8 +211,8 @@ class BoundOfStages {
     any_ = true;
   }
 
-  // Before the last stage begins and after it has ended, each other stage does a forward and a backward pass. Weights'
-  // gradients fill that time where they have slots of their own.
+  // While the pipeline fills and drains, a rank idles for a forward and a backward pass of each other stage. Schedules
+  // with separate slots for weights' gradients (zb) fill that time with them.
   sim::Time time(const StepConfig& config) const {
     const auto pipeline = static_cast<double>(config.strategy.pipeline);
     const bool filled = config.strategy.schedule.starts_with("zb");

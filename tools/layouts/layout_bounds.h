@@ -10,8 +10,8 @@
 namespace trellis::tools {
 
 struct LayoutBound {
-  sim::Time time = 0;  // computation and tensor exchanges alone, and the pipeline's filling and draining
-  double memory = 0;   // of a rank, in bytes
+  sim::Time time = 0;  // the least time: computation, tensor exchanges, the pipeline's filling and draining
+  double memory = 0;   // the least memory of the rank that needs most, in bytes
 };
 
 // Thread-safe. The arguments of the constructor must outlive it.

@@ -87,7 +87,7 @@ bool find_bounds(std::vector<PricedLayout>& layouts, const LayoutBounds& bounds,
   return !ended;
 }
 
-// Prices layouts, the lowest bound first, in each order of axes.
+// Prices layouts in each order of axes, the lowest bound first, until the next bound is no better than the best time.
 class Pricing {
  public:
   Pricing(const StepConfig& config, const sim::Machine& machine, const sim::StepOptions& options,
@@ -135,7 +135,7 @@ class Pricing {
   const SearchControl& control_;
   LayoutSearch& search_;
   sim::Time best_ = sim::forever;
-  std::vector<PricedLayout> otherwise_;  // in the other order of axes
+  std::vector<PricedLayout> otherwise_;  // the same layouts in the other order of axes
 };
 
 }  // namespace

@@ -13,7 +13,7 @@ namespace trellis::tools {
 
 struct PricedLayout {
   StepLayout layout;
-  sim::Time bound = 0;  // computation and tensor exchanges alone, and the pipeline's filling and draining
+  sim::Time bound = 0;  // the least time: computation, tensor exchanges, the pipeline's filling and draining
   sim::Time time = 0;   // 0: the bound or memory rules it out, or it was not reached
   double memory = 0;    // the most of a rank, in bytes; where it was not priced, what it needs at least
   bool fits = false;
@@ -31,11 +31,11 @@ struct LayoutSearch {
   bool stopped = false;
 
   const PricedLayout* best() const;                // the fastest that fits; null: none fits, or none was priced
-  std::vector<const PricedLayout*> front() const;  // no other is faster in less memory
+  std::vector<const PricedLayout*> front() const;  // each of which no other beats in both time and memory
 };
 
 struct SearchControl {
-  train::Rank most_context = 1;  // ranks that share a sequence
+  train::Rank most_context = 1;  // most ranks that may share a sequence
   // Returns whether to stop. Called between layouts, with the number that is done and the number of all.
   std::function<bool(std::size_t done, std::size_t of)> stopped;
   // known: whether a layout was priced before; it fills in the results. found: called with each layout that is priced.

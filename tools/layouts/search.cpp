@@ -89,7 +89,8 @@ std::string fingerprint_of(const train::StepConfig& config, const sim::MachineSp
   return net::short_digest(text);
 }
 
-// The file of points of one of several machines. A machine may be a path, whose slashes are replaced.
+// The journal of one of several machines: the file of --points with the name of the machine. A machine may be a path,
+// whose slashes are replaced.
 std::string points_of(const std::string& points, std::string machine) {
   std::ranges::replace(machine, '/', '_');
   return fmt::format("{}.{}", points, machine);
@@ -104,7 +105,7 @@ SearchedMachine searched(const Options& o, const train::StepConfig& config, cons
   options.programs = programs_for(o.times, machine);
   LayoutJournal points(o.points.empty() || o.machines.size() == 1 ? o.points : points_of(o.points, name),
                        fingerprint_of(config, machine.spec(), options));
-  double part = 0;  // part of the layouts that are decided
+  double part = 0;  // fraction of the layouts that are decided
   const auto stopped = [&] { return watch.stopped(0, part); };
   options.stopped = [&](sim::Time, double) { return stopped(); };
   watch.begin(fmt::format("layouts on {}", name));

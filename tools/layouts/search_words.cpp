@@ -17,7 +17,7 @@ namespace {
 
 using Layouts = std::vector<const PricedLayout*>;
 
-constexpr double shown = 0.001;  // part of a step: smaller differences are not shown
+constexpr double shown = 0.001;  // fraction of a step's time: smaller differences are not shown
 
 // People read parts and costs in words, programs as numbers.
 enum class Reader : std::uint8_t { person, program };

@@ -116,7 +116,7 @@ Found best_of(const Pricer& pricer, double bytes, const std::vector<ConfigCost>&
           make(schedule::algorithm_named(config.algorithm), pricer.request(config)), reproduced_by(pricer, config)};
 }
 
-// The part of the fixed algorithm's time that the found one saves.
+// The fraction of the fixed algorithm's time that the found one saves.
 double gain_over(const ConfigCost& fixed, sim::Time found) {
   return 1 - static_cast<double>(found) / static_cast<double>(fixed.time);
 }
@@ -147,7 +147,7 @@ std::string made_text(const std::vector<sim::SynthesisResult>& made, std::size_t
   return table.text() + "\n";
 }
 
-// The candidates that were priced when the search ended, or until it was interrupted.
+// The candidates that were priced until the search ended or was interrupted.
 struct Looked {
   sim::SearchResult result;
   std::vector<sim::SynthesisResult> made;

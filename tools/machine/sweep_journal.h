@@ -17,10 +17,10 @@ class SweepJournal {
   SweepJournal(std::string path, const sim::Machine&, const std::string& era, const ccl::LaunchedProcess&);
 
   std::vector<sim::ConfigCost> known(const sim::Sweep&) const;   // from the files of all ranks, as they are now
-  std::vector<sim::ConfigCost> slower(const sim::Sweep&) const;  // the same for points that were given up
+  std::vector<sim::ConfigCost> slower(const sim::Sweep&) const;  // the same for points given up: times that they exceed
   void keep(const sim::Sweep&, const sim::ConfigCost&);
   void keep_slower(const sim::Sweep&, const sim::ConfigCost&);
-  void join(const sim::Sweep&);  // copies here what only other ranks' files have
+  void join(const sim::Sweep&);  // copies into this rank's file what only other ranks' files have
 
  private:
   std::vector<std::string> paths() const;

@@ -142,8 +142,8 @@ struct Tuned {
   RankGroup group;
   std::vector<ConfigCost> costs;
   std::vector<ConfigCost> at_borders;  // costs priced at the borders of regions
-  std::vector<SizeRange> regions;      // by channels and segments, too, with the sizes at which they change
-  std::vector<SizeRange> families;     // by algorithm
+  std::vector<SizeRange> regions;      // each with the fastest config, channels and segments included
+  std::vector<SizeRange> families;     // each with the fastest algorithm, whatever its channels and segments
 };
 
 // Adds what `trellis sim` chooses at each size, which may have other channels, segments or shapes, so that no result is
@@ -351,7 +351,7 @@ int explain(const Options& o) {
   sim::PricingSession priced(machine.spec());
   std::string text = fmt::format("{}{} of {} on {} ranks of {}\n", fmt::join(wrong, ""), o.explain[0],
                                  sim_bytes_text(bytes), group.ranks(), machine.name());
-  sim::LowerBounds bounds;  // those of the fastest
+  sim::LowerBounds bounds;  // the lower bounds that the report gives: of the fastest config
   for (const AlgorithmConfig& config : two) {
     sim::Question question = sim::question_for(s, config, bytes);
     question.path = true;

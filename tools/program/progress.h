@@ -21,7 +21,7 @@ class Progress {
   void restart();                                       // restarts the clock for other work
   void next(const std::string& what);                   // starts the next part
   void skip(std::size_t some);                          // parts that need no time, as they were done before
-  void say(const std::string& what, double part = -1);  // what goes on, and which part of it is done; below 0: unknown
+  void say(const std::string& what, double part = -1);  // what goes on, and the fraction that is done; below 0: unknown
   void clear();                                         // erases the line, before something else is printed
 
  private:

@@ -28,7 +28,8 @@ void tell(ProofReport& proof, const Schedule& s, const schedule::Report& report)
           : "every sum is complete, but ranks add up in different orders: results may differ in the last bits");
 }
 
-// Checks that each rank's program made alone is the proved one, and that ranks of a symmetry class are alike.
+// Checks that each rank's program, when made without the other ranks', is the one in the proved schedule, and that
+// ranks of a symmetry class are alike.
 std::optional<schedule::Fault> compare_alone(const AlgorithmRequest& a, const Schedule& s) {
   const schedule::Symmetry symmetry = symmetry_of(*a.algorithm, a.request);
   for (Rank r = 0; r < s.ranks(); ++r) {

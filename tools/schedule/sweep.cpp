@@ -33,7 +33,7 @@ struct Job {
 
 struct Result {
   enum class Kind : std::uint8_t { undone, proved, folded, elsewhere, refused, failed } kind = Kind::undone;
-  std::string text;  // the refusal
+  std::string text;  // why it was refused, or how it failed
   std::int64_t steps = 0;
   double seconds = 0;
 };
@@ -71,7 +71,7 @@ void add_requests(const schedule::Algorithm& algorithm, Collective collective, R
     for (const bool in_place : {false, true})
       for (const std::int32_t channels : {1, 2})
         for (const std::int32_t segments : {1, 2}) {
-          // With many ranks, channels and segments are tried together, and on one row and one grid only.
+          // With many ranks, two channels are tried only with two segments, and these on one row and one grid only.
           const bool plain = channels == 1 && segments == 1;
           const bool familiar = dims == all_shapes[0] || (all_shapes.size() > 1 && dims == all_shapes[1]);
           if (ranks > few && !plain && (channels != segments || !familiar)) continue;

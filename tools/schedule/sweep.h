@@ -20,9 +20,9 @@ struct SweepResult {
   std::string algorithm;
   schedule::Collective collective = schedule::Collective::all_reduce;
   std::int64_t proved = 0, refused = 0, failed = 0, folded = 0;
-  std::int64_t elsewhere = 0;  // the algorithm is not for such a shape, whatever else is asked
-  std::int64_t undone = 0;     // when it was interrupted
-  std::string reason;          // the most common reason of both counts
+  std::int64_t elsewhere = 0;  // in shapes of which the algorithm refuses even the plain request
+  std::int64_t undone = 0;     // not tried, as the sweep was interrupted
+  std::string reason;          // the most common one of those counted in refused and elsewhere
   std::int64_t steps = 0;
   double seconds = 0;  // of processor time
   std::vector<std::string> faults;

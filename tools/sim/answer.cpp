@@ -85,7 +85,7 @@ std::vector<std::string> left_out_words(const AlgorithmChoice& choice) {
     lines.push_back(fmt::format("{} config{} too large to be decided: {}{}", untried, untried == 1 ? "" : "s",
                                 text_of(choice.untried.front()), untried == 1 ? "" : ", ..."));
   std::map<std::string, std::pair<std::size_t, const RejectedConfig*>>
-      first;  // by algorithm: how many, and one of them
+      first;  // by algorithm: how many were rejected, and the first of them
   for (const RejectedConfig& l : choice.left_out) {
     auto& [count, one] = first.try_emplace(l.config.algorithm, 0, &l).first->second;
     ++count;

@@ -24,7 +24,7 @@ std::string sim_json(const SimReport&, const sim::Machine&);
 std::string config_words(const sim::AlgorithmConfig&);   // as -a takes it: "torus dims=4x4x4 channels=2"
 std::string interval_words(const sim::Interval&);        // "3 us and 5 us, by ..., above all neuronlink.rate"
 std::string sensitivity_words(const sim::Sensitivity&);  // "neuronlink.rate = 64 GB/s to 128 GB/s: 3 us to 5 us"
-std::string bounds_words(const sim::LowerBounds&);       // those that apply
+std::string bounds_words(const sim::LowerBounds&);       // latency, and those of the others that apply
 // Configs that were not priced, with the reason: a line for all undecided ones, and one for each algorithm left out.
 std::vector<std::string> left_out_words(const sim::AlgorithmChoice&);
 std::string launch_words(const sim::Answer&);                      // "" where there is no software

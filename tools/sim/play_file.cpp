@@ -76,7 +76,8 @@ ExecutionGraph graph_of(const PlayFileOptions& o) {
   return read_graph(o.file.path, o.file.text);
 }
 
-// The graph with one program for all ranks that do the same. None: a trace has a fault, or no two ranks do the same.
+// Reads the graph with one program for all ranks that do the same. Returns none if a trace has a fault, or if no two
+// ranks do the same.
 std::optional<ExecutionGraph> alike_graph_of(const PlayFileOptions& o) {
   if (!is_trace(o)) return graph_of(o);
   const std::vector<std::string> paths = trace_paths(o.file.path);
@@ -107,14 +108,15 @@ void read_schedules(Workload& workload, const std::string& usual) {
   }
 }
 
-// Tasks grouped by name, sorted by their part of the critical path, largest first.
+// The tasks of one name. The table sorts them by their time on the critical path, largest first.
 struct Row {
   std::string what, algorithm;
   std::int64_t parts = 0;
   Time first = forever, last = 0, path = 0;
 };
 
-// How often a part is done: an exchange once by each group, a computation once by each rank of its cell.
+// How often a part of the workload is done: an exchange once by each group, a computation once by each of its
+// EquivalentRanks.
 std::int64_t times_of(const Workload& workload, const WorkloadPart& part) {
   if (part.groups) return std::ssize(*part.groups);
   if (!part.computes) return 1;

@@ -213,7 +213,8 @@ class Pricing {
     question_.schedule = &*given_;
   }
 
-  // Options that only an algorithm reads need --algorithm.
+  // The request where no algorithm is named: all algorithms and shapes are compared. Refuses options that only a named
+  // algorithm reads.
   schedule::Request request() const {
     RequestOptions rest = o_.request;
     rest.algorithm.clear(), rest.root.reset(), rest.peer.reset(), rest.pairs.clear(), rest.in_place = false;

@@ -65,7 +65,7 @@ Sketch core_sketch(const std::vector<const TopoObject*>& chain, const PlacedRank
   return s;
 }
 
-// A part with all that is in it, in rows of at most `room` width.
+// Draws an object of the topology with all that it contains, in rows that are at most `room` wide.
 Sketch part_sketch(const TopoObject& p, double room, const PlacedRanks& placed) {
   const std::vector<const TopoObject*> chain = chain_from(p);
   if (chain.back()->kind == TopoObject::Kind::core) return core_sketch(chain, placed);

@@ -60,7 +60,7 @@ CoreWords core_words(const std::vector<const TopoObject*>& chain, const PlacedRa
   return w;
 }
 
-// Adds a line for everything inside a part.
+// Adds a line for everything inside an object; cores that are alike share one.
 void add_lines(std::vector<Line>& lines, const TopoObject& p, int indent, const PlacedRanks& placed) {
   std::vector<CoreWords> alike;
   const auto flush = [&] {
@@ -125,7 +125,7 @@ Json json_of(const TopoObject& p) {
   return j;
 }
 
-// The numbers of all parts of a kind that contain one of the threads.
+// Adds the numbers of all objects of a kind (of caches, also of a level) in `p` that contain one of the threads.
 void add_numbers(Json& numbers, const TopoObject& p, Kind kind, int level, const std::vector<int>& threads) {
   const std::vector<int> within = usable_threads(p);
   if (std::ranges::find_first_of(within, threads) == within.end()) return;

@@ -34,14 +34,14 @@ class Sketcher {
     const DrawnShape& frame(std::size_t x, std::size_t y) const { return frames[y * xs.size() + x]; }
   };
   Sketch placed(std::size_t layer, Grid&) const;
-  Sketch torus(std::size_t layer, Chip first) const;   // and rings and meshes
+  Sketch torus(std::size_t layer, Chip first) const;   // draws rings and meshes, too
   Sketch cube(std::size_t layer, Chip first) const;    // three dimensions of chips
-  Sketch circle(std::size_t layer, Chip first) const;  // a ring, a full mesh, or what links join
+  Sketch circle(std::size_t layer, Chip first) const;  // of a ring, a full mesh, or units that listed links join
   Sketch tree(std::size_t layer, Chip first) const;
   Sketch dragonfly(std::size_t layer, Chip first) const;
   Sketch group(std::size_t layer, Chip first) const;  // of a dragonfly
 
-  struct Node {  // a part of a tree
+  struct Node {  // a subtree, as it was drawn
     Sketch sketch;
     Point top;  // where its link upwards begins
     std::vector<ResourceId> up;

@@ -186,7 +186,7 @@ ReadConfig read_config(const std::string& path, const std::vector<std::string>& 
 void complete_batch(ReadConfig& read, train::Rank ranks) {
   train::StepConfig& c = read.job.step;
   const std::size_t together = c.sequences_together(ranks);
-  if (read.says_batch || together == 0) return;  // the latter is refused elsewhere
+  if (read.says_batch || together == 0) return;  // 0: the number of ranks does not fit, which train::derive() refuses
   c.global_batch_size = together;
   if (c.global_batch_size > 1)
     read.notes.push_back(

@@ -24,8 +24,8 @@ ReadConfig read_config(const std::string& path, const std::vector<std::string>& 
 ReadConfig parse_config(const std::string& name, const std::string& text, const std::vector<std::string>& changes,
                         const train::JobConfig& begin = {});
 
-// A folder of Hugging Face says nothing of batches: where none was set, each data-parallel rank of so many ranks gets
-// one micro-batch, and a note says so.
+// A folder of Hugging Face says nothing of batches: where none was set, the global batch becomes one micro-batch for
+// each data-parallel rank among `ranks` ranks, and a note says so.
 void complete_batch(ReadConfig&, train::Rank ranks);
 
 }  // namespace trellis::tools

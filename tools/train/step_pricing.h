@@ -20,7 +20,7 @@ enum class AxisOrder : std::uint8_t { data_first, pipeline_first };
 
 struct StepPricingOptions {
   bool whole = false;  // all micro-batches are laid out, however many there are
-  bool check = true;   // as in compact_step
+  bool check = true;   // also lays out each class's other ranks, and compares them: as in compact_step()
   AxisOrder order = AxisOrder::data_first;
 };
 
@@ -35,7 +35,7 @@ struct PricedStep {
   double flops = 0;                                 // of all ranks: the model's own, recomputation left out
   double peak = 0;                                  // FLOP/s of all ranks' Tensor engines in 16 bits
   sim::NoisyTimes noisy = {};                       // its time with random delays, where they were asked for
-  std::optional<sim::GoodputInputs> failures = {};  // likewise
+  std::optional<sim::GoodputInputs> failures = {};  // what its goodput depends on, where failures were asked for
   std::vector<sim::OperationKindTime> kinds = {};   // of the class that computes longest
   bool by_programs = false;                         // operations are timed by programs of sim/core where there are any
 
@@ -72,7 +72,8 @@ class PreparedStep {
 PricedStep price_of(const train::StepConfig&, train::Rank world, const sim::Machine&, const sim::StepOptions& = {},
                     const StepPricingOptions& = {});
 
-// What bounds a step, found from a step of fewer micro-batches that is neither proved nor priced.
+// What a step's bounds are computed from: the ranks' own times, and memory. Found from a step of fewer micro-batches
+// that is neither proved nor priced.
 struct StepNeeds {
   std::vector<sim::ClassLocalTime> work;  // by class, of the micro-batches laid out
   std::size_t micro_batches = 1, laid_out = 1;

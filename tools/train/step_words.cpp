@@ -60,7 +60,7 @@ Table exchanges_of(const PricedStep& p) {
   return table;
 }
 
-// The time of each engine alone, on the ranks that compute longest.
+// The time that each engine would need if the others took none, on the ranks that compute longest.
 std::string engines_words(const PricedStep& p) {
   const sim::StepTimeBreakdown& most = p.price.classes[p.busiest()];
   return fmt::format("Tensor {}, Vector {}, Scalar {}, DMA {}, each alone", sim::time_words(most.engines[0]),

@@ -12,7 +12,7 @@ namespace trellis::tools {
 inline constexpr const char* by_formulas = "formulas";
 
 void add_times_option(CLI::App&, std::string& times);
-// Null: formulas alone. Reports a damaged file of kept times on standard error.
+// Null if formulas time all operations. Reports a damaged file of kept times on standard error.
 std::shared_ptr<sim::ProgramTimes> programs_for(const std::string& times, const sim::Machine&);
 
 }  // namespace trellis::tools

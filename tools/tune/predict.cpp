@@ -42,7 +42,7 @@ std::string prediction_text(const PredictionAsked& asked) {
   const ccl::Planner planner(0, asked.ranks, paths, config, {}, places);
   const ccl::AlgorithmConfig selected = planner.choose(asked.call, false);
   const std::span<const ccl::PredictedTime> chosen_from = planner.predicted(asked.call);
-  ccl::HostChooser chooser(asked.ranks, paths, places);  // the model's times, where something else chooses
+  ccl::HostChooser chooser(asked.ranks, paths, places);  // gives the times if the configuration or a table selects
   Table table("predictions",
               {left("algorithm"), {"time readable", "s"}, {"time slots", "s"}, {"of the fastest"}, {"selected"}});
   std::set<std::string> seen;

@@ -20,7 +20,7 @@ namespace {
 struct Prepared {
   TrainingComparison line;
   std::unique_ptr<FittableStep> step;
-  std::array<double, 4> corners = {};  // seconds: exposed 0 and 1, hosts 0 and 1
+  std::array<double, 4> corners = {};  // seconds at (exposed, hosts) = (0, 0), (0, 1), (1, 0), (1, 1)
 
   double about(double exposed, double hosts) const {
     const double without = corners[0] * (1 - exposed) + corners[2] * exposed;
@@ -46,7 +46,7 @@ FittedFigures fitted(const std::vector<Prepared>& all, const std::string& withou
   return best;
 }
 
-// One MFU for each family: the median of its records.
+// Times each record by the median MFU of its family's records: a baseline to compare the simulation with.
 void add_table(std::vector<Prepared>& all) {
   std::map<std::string, std::vector<double>> rates;
   for (const Prepared& p : all)

@@ -21,7 +21,7 @@ struct TrainingComparison {
   double simulated = 0;  // with the machine's figures
   double left_out = 0;   // with those fitted to the other families; 0: there are no others
   double low = 0, high = 0;
-  double table = 0;  // by one MFU of its family: the baseline
+  double table = 0;  // by the median MFU of its family's records: the baseline
   bool inside() const { return low <= measured && measured <= high; }
 };
 

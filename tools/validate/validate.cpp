@@ -62,7 +62,7 @@ void add(CLI::App& app, Options& o) {
   app.add_option("-o,--output", o.output, "Write here [standard output]")->check(output_file());
 }
 
-// Those that were given, or those that an installation has beside the program.
+// The files of records that were given, or else the one that is installed with the program.
 std::vector<std::string> record_files(const Options& o) {
   if (!o.files.empty()) return o.files;
   const auto prefix = std::filesystem::path(launch::path_of_this_program()).parent_path().parent_path();

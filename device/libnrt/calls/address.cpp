@@ -1,4 +1,5 @@
-// Calls about a tensor's address: where it lies, a file of its memory, the nearest interface.
+// Calls about addresses in tensors: physical addresses, file descriptors of the memory, windows of cores, the nearest
+// network interface, and copies to an address.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -19,7 +20,8 @@ std::shared_ptr<Storage> expect_storage(Runtime& r, const void* va) {
   return storage;
 }
 
-// Opens a file of the tensor that holds the range. Returns where the range begins in it.
+// Finds the tensor memory that holds the range, and sets *fd to a new descriptor of the file behind it. Returns the
+// range's offset in that file.
 std::uint64_t file_of(Runtime& r, std::uint64_t va, std::uint64_t size, int* fd) {
   expect_given(fd, "the descriptor's place");
   *fd = -1;
@@ -61,7 +63,7 @@ Status nrt_get_dmabuf_fd_v2(std::uint64_t va, std::uint64_t size, int* fd, std::
   });
 }
 
-// There is no window over a whole HBM: each core has its own.
+// Gives the window of one core, as no window covers a whole HBM. `hbm` counts the visible cores of the chip.
 Status nrt_get_hbm_mmap_va(int device, int hbm, void** va, std::size_t* size) {
   return call("nrt_get_hbm_mmap_va", [&](Runtime& r) {
     expect_given(va, "the address's place");

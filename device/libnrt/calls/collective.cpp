@@ -28,7 +28,8 @@ std::vector<RankClock> clocks_of(const std::vector<Bytes>& all) {
   return out;
 }
 
-// Adds the simulated time. If the machine has fewer cores than there are members, they only wait for each other.
+// Adds the collective's simulated time. Only warns where the machine cannot price it, as when it has fewer cores than
+// there are members.
 void take_time(Device& device, CollectiveSpec run) {
   try {
     if (SimulatedTime* const time = device.simulated_time()) time->spend(run);

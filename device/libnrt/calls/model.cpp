@@ -132,7 +132,8 @@ Status nrt_execute_repeat(Model* model, const TensorSet* inputs, TensorSet* outp
   return call("nrt_execute_repeat", [&](Runtime& r) { execute(r, model, inputs, outputs, times); });
 }
 
-// One piece of memory: the array, and behind it every tensor's shape, which is one row of elements.
+// Allocates one piece of memory for all: the array, and behind it the tensors' shapes, each of a single dimension, the
+// number of elements.
 Status nrt_get_model_tensor_info(Model* model, TensorInfoArray** out) {
   return call("nrt_get_model_tensor_info", [&](Runtime& r) {
     const auto& operands = r.models.get(model)->program().operands();

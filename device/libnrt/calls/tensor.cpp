@@ -31,7 +31,7 @@ void each_of_batch(Runtime& r, const TensorBatch* batches, std::uint64_t count, 
     TensorObject::Place place;
     void* buffer;
   };
-  std::vector<Part> parts;  // all are looked at before anything moves
+  std::vector<Part> parts;  // all are checked before anything is copied
   for (std::uint64_t b = 0; b < count; ++b) {
     const auto tensor = r.tensors.get(batches[b].tensor);
     if (batches[b].num_ops != 0) expect_given(batches[b].ops, "the operations of a batch");

@@ -1,5 +1,5 @@
-// Hub: an all_gather of bytes in a group: each member brings bytes and gets those of all. Members are threads of this
-// process, or of others that reach it by TCP.
+// Hub: meetings of groups. A meeting is an all_gather: each member brings bytes and gets those of all members. Members
+// are threads of this process, or of others that reach it by TCP.
 #pragma once
 
 #include <atomic>
@@ -19,7 +19,7 @@ namespace trellis::device::nrt {
 
 using Bytes = std::vector<std::byte>;
 
-// One member's part of one meeting. Members of a meeting have equal keys, counts and signatures.
+// What one member brings to one meeting. Members of a meeting have equal keys, counts and signatures.
 struct Contribution {
   std::string key;        // of the group, and the kind of meeting
   std::string signature;  // what must be alike: "all_reduce f32 add 4096"

@@ -1,4 +1,4 @@
-// Messages between cores, as nrt_async_sendrecv_* has them: open a core, make its ends, close it.
+// Messages between cores, as nrt_async_sendrecv_* has them: open a core, make endpoints of its channels, close it.
 #pragma once
 
 #include <map>

@@ -15,7 +15,8 @@ using schedule::Rank;
 constexpr double lane_gap = 22, group_gap = 22, pad = 7, spacing = 2, local_pitch = 14;
 constexpr double most_labelled_across = 1700, widest_panel = 1250;
 constexpr std::array<double, 3> fonts{9.5, 8, 7};
-// A picture of few rounds that would be longer than this across has its labels in two columns.
+// A picture of few rounds that would be longer across than comfortable_across has its labels in two columns, with a
+// passage between them for the lines of the other column.
 constexpr double comfortable_across = 900, passage = 5;
 constexpr std::int32_t few_rounds = 3;
 
@@ -24,7 +25,7 @@ using Stacks = std::map<std::pair<Rank, std::int32_t>, std::vector<std::size_t>>
 
 struct Crowd {
   Stacks leaving, arriving, locals;
-  std::vector<std::size_t> deepest;  // by rank
+  std::vector<std::size_t> deepest;  // by rank: the most moves in one of its spots
 };
 
 Crowd crowd(const Scene& scene) {
@@ -53,7 +54,7 @@ Crowd crowd(const Scene& scene) {
   return found;
 }
 
-// The middles of the lanes, and where the last one ends.
+// Places the lanes: the middle of each, and the end of the last one.
 void place_lanes(Layout& l, const Scene& scene, const Crowd& crowd) {
   double at = 0;
   l.lane.clear();

@@ -53,7 +53,7 @@ struct Layout {
   double font = 9.5;                         // of the labels
   double label_along = 0, label_across = 0;  // size of a label
   double pitch = 0;                          // across, from one label to the next
-  std::int32_t columns = 1;                  // of labels that leave together, filled in turn
+  std::int32_t columns = 1;                  // columns in which labels of transfers that leave together stand, in turn
   double mark_size = 11;                     // of an arrival
   double across = 0;                         // from the first lane to the last
   std::vector<Band> panels;  // along: what is drawn in one row, like a line of music; the next panel is below

@@ -158,7 +158,8 @@ std::string table_of(const train::RankStep& step, const std::vector<Sent>& ran) 
 }
 
 // The exchanges that overlap computation: the time from the call to the end of the wait, and how much of it the rank
-// was held up. Where the next step waits for an exchange, this step's wait for that of the step before counts instead.
+// was held up. If only the next step waits for an exchange, the wait of this step for the same exchange of the step
+// before is counted instead.
 std::string overlaps_of(const train::RankStep& step, const std::vector<Sent>& ran) {
   struct Sum {
     std::int64_t count = 0;
@@ -168,7 +169,7 @@ std::string overlaps_of(const train::RankStep& step, const std::vector<Sent>& ra
     return step.program.operations.at(static_cast<std::size_t>(s.operation));
   };
   std::map<std::string, Sum> sums;
-  std::map<int, std::pair<Sum*, std::int64_t>> begun;  // by ticket: of which kind, and when
+  std::map<int, std::pair<Sum*, std::int64_t>> begun;  // by ticket: the sum of its kind, and its beginning
   for (const Sent& s : ran)
     if (const Operation& o = operation(s); o.kind == Operation::Kind::exchange && o.ticket != 0) {
       Sum& sum = sums[kind_of(o)];

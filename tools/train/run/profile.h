@@ -1,5 +1,5 @@
-// A profile of one step: when each operation ran, on each of the first 16 ranks. Ranks of other hosts, whose clocks
-// differ, are placed to half of a round trip of a message to rank 0.
+// A profile of one step: when each operation ran, on each of the first 16 ranks. Times of ranks on other hosts, whose
+// clocks differ, are exact to half of the round trip of a message to rank 0.
 #pragma once
 
 #include <cstdint>

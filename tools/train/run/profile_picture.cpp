@@ -39,7 +39,7 @@ std::string profile_picture(const sim::Timeline& timeline, const std::vector<Spa
     const double y = top + row * static_cast<double>(t);
     svg.text({12, y + 14}, fmt::format("{} {}", timeline.tracks[t].group, timeline.tracks[t].name),
              R"(font-size="12")");
-    double drawn = 0;  // so far; what would be thinner than a line is left out
+    double drawn = 0;  // up to here; what would add less than a line is left out
     for (std::size_t i = 0; i < timeline.spans.size(); ++i) {
       const sim::Span& span = timeline.spans[i];
       const double from = left + unit * static_cast<double>(span.start),

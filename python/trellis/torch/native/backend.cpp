@@ -16,7 +16,8 @@ std::shared_ptr<Membership> membership(int rank, int size, const c10d::Backend::
   return group;
 }
 
-// torchrun keeps one store over its restarts, and what an earlier life of the job has left there is not for this one.
+// Prefixes keys with the count of restarts: torchrun keeps one store over them, and keys that an earlier run of the job
+// has left there must not be read.
 c10::intrusive_ptr<c10d::Store> of_this_life(c10::intrusive_ptr<c10d::Store> store) {
   const char* const restarts = std::getenv("TORCHELASTIC_RESTART_COUNT");
   if (restarts == nullptr || *restarts == '\0') return store;
@@ -189,7 +190,7 @@ std::unordered_map<std::string, std::uint64_t> Trellis::getMemoryStats() {
 }
 
 void Trellis::startCoalescing() {
-  // A call that raised between startCoalescing and endCoalescing has left operations here that nobody ends any more.
+  // If a call has raised an exception before endCoalescing(), operations of that time are left here: they are dropped.
   coalesced_.clear();
   coalescing_ = true;
 }

@@ -79,14 +79,14 @@ class Trellis : public c10d::Backend {
   ccl::Config config() const;
   void close();
   std::chrono::milliseconds patience(const Issue&) const;
-  bool own_patience(const Issue&) const;                    // its timeout differs from the communicator's
+  bool own_patience(const Issue&) const;                    // the operation's timeout differs from the communicator's
   Work estimated(const Issue&);                             // returns a Work that has ended
   std::shared_ptr<ccl::Communicator> communicator() const;  // null: the group has been shut down
   c10::intrusive_ptr<Options> options_of(const c10::intrusive_ptr<Options>& wished,
                                          const std::vector<int>& ranks) const;
   Pending operation(const Issue&, Tensors results);
   template <class Run>
-  bool now(Run&);  // in the calling thread; false: it is not its turn
+  bool now(Run&);  // runs it in the calling thread; false: earlier operations have not ended
   template <class Run>
   Work issue(const Issue&, Tensors results, Run);  // collectives run in the order in which they are issued
   Work message(Issue, const at::Tensor&, int peer, int tag, bool sends);

@@ -93,7 +93,8 @@ void PeerChannel::abort() {
 }
 
 void PeerChannel::stop() {
-  // The worker may still be sending for a caller that did not wait. A receiver's worker listens without end.
+  // A sender's worker may still be sending for a caller that did not wait, so it gets time to end. A receiver's worker
+  // listens without end, so it is aborted at once.
   if (me_ == to_ || !worker_.ends_within(std::chrono::milliseconds(100))) abort();
   worker_.stop();
 }

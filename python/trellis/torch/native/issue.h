@@ -7,7 +7,7 @@
 
 namespace trellis::process_group {
 
-// What a call is, besides its tensors.
+// Describes a call of torch, except for its results.
 struct Trellis::Issue {
   c10d::OpType type;
   const char* title;

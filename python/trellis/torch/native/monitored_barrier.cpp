@@ -14,7 +14,7 @@ std::string key_of(std::uint64_t barrier, const std::string& what) {
   return "monitored/" + std::to_string(barrier) + "/" + what;
 }
 
-constexpr const char* first_came = "0";  // the key of rank 0, after which it waits for the others
+constexpr const char* first_came = "0";  // the key that rank 0 sets on arrival, before it waits for the others
 
 // Rank 0's verdict for the others: that all came, or which ranks are missing.
 std::string verdict_on(TorchStore& store, std::uint64_t barrier, int size, std::chrono::milliseconds timeout,

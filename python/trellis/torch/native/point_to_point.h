@@ -24,7 +24,7 @@ class PointToPoint {
 
   void send(Pending, at::Tensor, int to, int tag);
   void receive(Pending, at::Tensor, int from, int tag);  // from < 0: any rank
-  void stop();                                           // what has not ended fails
+  void stop();                                           // fails all operations that have not ended
 
  private:
   struct Posted {

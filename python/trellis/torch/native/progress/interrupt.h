@@ -7,7 +7,7 @@ namespace trellis::process_group {
 
 constexpr std::chrono::milliseconds between_looks_for_signals{100};
 
-bool takes_signals();  // this thread runs them
+bool takes_signals();  // whether Python runs handlers in this thread
 // Runs the handlers of signals that have arrived. True: one has raised an exception, which is kept for this thread.
 bool interrupted();
 void raise_kept();  // throws what is kept

@@ -27,8 +27,8 @@ class TorchWork : public c10d::Work {
     std::chrono::milliseconds timeout = kNoTimeout;  // 0: the communicator's own timeout ends it
     int waits_for = -1;                              // the rank at the other end of a message
     std::shared_ptr<const Membership> group;
-    Worker* completions = nullptr;           // runs what waits for futures; lives as long as an operation has not ended
-    Deadlines* deadlines = nullptr;          // lives as long
+    Worker* completions = nullptr;           // runs callbacks of futures; outlives every unfinished operation
+    Deadlines* deadlines = nullptr;          // lives as long as completions
     std::shared_ptr<Recording> recording;    // null: it is not recorded
     std::uint64_t recorded = 0;              // its number there
     TorchFlightRecorder* flights = nullptr;  // null: not recorded there
@@ -51,8 +51,8 @@ class TorchWork : public c10d::Work {
     }
     complete(error, dumps);
   }
-  void goes_on();                              // it has been issued: its time begins
-  void expire();                               // its time is over
+  void goes_on();                              // it has been issued: its timeout starts
+  void expire();                               // fails it, as its timeout has passed
   void from(int source) { source_ = source; }  // of a receive from any source
   void was(std::vector<std::uint64_t> parts);  // the bytes of the collectives that it was made of: for its recording
 
@@ -62,7 +62,7 @@ class TorchWork : public c10d::Work {
   int sourceRank() const override { return source_; }
   void abort() override;
   std::uint64_t getSequencenumber() const override { return about_.number; }
-  void on_timeout(std::function<void()> what) { on_timeout_ = std::move(what); }  // before goes_on()
+  void on_timeout(std::function<void()> what) { on_timeout_ = std::move(what); }  // call it before goes_on()
 
   std::string description() const;  // "all_reduce 12"
   const Membership& group() const { return *about_.group; }

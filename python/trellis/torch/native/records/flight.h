@@ -37,7 +37,7 @@ class TorchFlightRecorder {
   void started(std::uint64_t);
   void ended(std::uint64_t, bool well);
 
-  std::string pickled();  // what torch._C._distributed_c10d._dump_fr_trace() is for gloo
+  std::string pickled();  // as torch._C._distributed_c10d._dump_fr_trace() returns them for gloo
   void write(int rank);   // writes the file that torch's variables name, once, when an operation has failed
 
  private:

@@ -16,7 +16,7 @@ class FlatTensor {
   std::uint64_t bytes() const { return flat_.nbytes(); }
   std::size_t count() const { return static_cast<std::size_t>(flat_.numel()); }
   const at::Tensor& tensor() const { return flat_; }
-  void give_back();              // copies what was written back to the tensor
+  void give_back();              // if data() is a copy of the tensor: copies it back
   void fill(const void* bytes);  // writes the whole tensor
 
  private:
