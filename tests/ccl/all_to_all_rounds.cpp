@@ -1,4 +1,4 @@
-// Programs of all-to-all rounds are told from others, and all ranks find the same.
+// Which programs are recognised as all-to-all rounds, and that all ranks of a call recognise the same ones.
 #include "ccl/plan/all_to_all_rounds.h"
 
 #include <fmt/format.h>
@@ -100,7 +100,7 @@ TEST(AllToAllRounds, AllRanksFindTheSameWhereTheirProgramsAreAlike) {
   EXPECT_GT(alike, 100U);
 }
 
-// What the room is compared with covers what each rank publishes.
+// AllToAllRounds::bytes(), which is compared with a round's room in shared memory, covers what each rank publishes.
 TEST(AllToAllRounds, TheirBytesAreThoseOfTheLargestRank) {
   for (const char* algorithm : {"direct", "mesh"})
     for (const Collective collective : {Collective::all_reduce, Collective::reduce_scatter, Collective::all_gather})

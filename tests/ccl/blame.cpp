@@ -95,7 +95,8 @@ TEST(Blame, WhatARankSentBeforeItLeftIsTaken) {
   EXPECT_THROW(check_health(*mine, {}, waits, 10s), PeerLost);
 }
 
-// This holds however far the sender is ahead, although marks tell only 256 operations apart.
+// A message is not taken for one of an earlier operation, however far its sender is ahead, although marks tell only 256
+// operations apart.
 TEST(Blame, AMessageOfALaterOperationIsNotTakenForOneOfAnEarlierOne) {
   const auto device = device::open("host");
   for (const std::uint64_t ended : {1, 2, 300, 1'000'000}) {

@@ -112,11 +112,12 @@ TEST(Config, EveryVariableThatIsReadIsDocumented) {
   const std::set<std::string> read = variables_in(text_of_file("ccl/config.cpp"));
   const std::string header = text_of_file("ccl/config.h");
   EXPECT_EQ(variables_in(header.substr(header.find("struct Config {"))).size(),
-            defaults().size());  // without the fabric's, which C lacks
+            defaults().size());  // without the fabric's, which C configs lack
   EXPECT_EQ(variables_in(header + text_of_file("ccl/devices.h")), read);
 }
 
-// Other libraries' variables count if they mean the same here, and are refused if their meaning would be missed.
+// Variables of other libraries have an effect here where they mean the same. Settings that this library cannot follow
+// are refused.
 TEST(Config, VariablesOfOtherLibrariesForTheFabric) {
   const auto read = [](const Variables& variables) {
     const Surroundings here(variables);

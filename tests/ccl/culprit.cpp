@@ -15,7 +15,7 @@ namespace {
 using namespace std::chrono_literals;
 using How = Culprit::How;
 
-// A rank's end of one communicator.
+// One rank's membership in one communicator.
 struct Place {
   std::unique_ptr<Transport> transport;
   std::unique_ptr<FamilyMember> family;
@@ -23,8 +23,8 @@ struct Place {
 
 class CulpritTest : public testing::Test {
  protected:
-  // Each rank's end of a new communicator. `parent`: the ends of the one that it is split from; `in_parent`: its ranks'
-  // numbers in that one.
+  // The memberships of all ranks in a new communicator. `parent`: those in the one that it is split from; `in_parent`:
+  // the ranks' numbers in that one.
   std::vector<Place> joined(Rank ranks, const std::vector<Place>* parent = nullptr,
                             const std::vector<Rank>& in_parent = {}) {
     const auto store = memory_store();
@@ -48,8 +48,8 @@ class CulpritTest : public testing::Test {
     return all;
   }
 
-  // Which rank is found at fault by a rank that waits for `first`, if in the last minute no other rank's state changed
-  // except where `beat` changed it.
+  // The culprit that a rank which waits for `first` names, if in the last minute no other rank's state changed except
+  // where `beat` changed it.
   static Culprit found(const Place& mine, Rank first, const std::vector<Rank>& needed,
                        const std::function<void()>& beat) {
     HeartbeatMonitor watch(1min);
@@ -80,12 +80,12 @@ TEST_F(CulpritTest, WhereDataMoveIsSeen) {
     return watch.moved(1, now, 1s);
   };
   theirs.moves = 7;
-  EXPECT_FALSE(look());  // it is not known for how long that has been so
+  EXPECT_FALSE(look());  // it may have moved long ago
   ++theirs.heartbeat;
   EXPECT_FALSE(look());
   ++theirs.moves;
   EXPECT_TRUE(look());
-  EXPECT_TRUE(look());  // within the second
+  EXPECT_TRUE(look());  // it has moved within the last second
   EXPECT_FALSE(look());
 }
 

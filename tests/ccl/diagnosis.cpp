@@ -101,7 +101,7 @@ TEST(Diagnosis, NothingIsWrongWhereAllAreThrough) {
   EXPECT_EQ(jobs[0].parts[0].lines, std::vector<std::string>{"all 3 ranks have finished operation 7"});
 }
 
-// The dump of rank 0 of two, which waits in operation 8 for rank 1 and sees it standing like this.
+// The dump of rank 0 of two: it waits in operation 8 for rank 1, and last saw it with this status and process number.
 RankDump waits_for_one_that_is(RankStatus standing, std::int64_t process) {
   RankDump d = idle(0, 2, 8);
   d.entries.back().under_way = true;
@@ -128,7 +128,7 @@ TEST(Diagnosis, WhatIsSilentIsNotSaidToHaveEnded) {
 TEST(Diagnosis, ASilentRankIsWhatItsHostKnowsOfIt) {
   Evidence stopped;
   stopped.add(waits_for_one_that_is(RankStatus::silent, 70));
-  RankDump near = idle(0, 2, 3);  // in another communicator, by a rank on that host
+  RankDump near = idle(0, 2, 3);  // of another communicator, by a rank on rank 1's host
   near.communicator = "2";
   near.process_identity = "another's";
   near.parent = "1";

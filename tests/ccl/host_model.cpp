@@ -49,7 +49,7 @@ struct Choice {
   std::string chosen, best;
   Measured at_chosen, at_best;
   double model_at_chosen = 0, model_at_best = 0;  // us
-  double of_best_for_both = 1;  // regret of the one choice that is best for both memories together, as measured
+  double of_best_for_both = 1;  // measured regret of the one config that is best for both memories together
   std::string unsound = {};     // why the measured time of the choice does not count; empty: it does
 
   double regret() const { return at_chosen.us / at_best.us; }
@@ -94,7 +94,8 @@ std::string best_for_all(const std::map<std::string, Times>& memories) {
   return best;
 }
 
-// Why a measured time is not taken for that of its algorithm; "": it is. The rules do not depend on what is chosen.
+// Why a measured time says too little of its algorithm to judge a choice by; "": it counts. The rules do not depend on
+// what is chosen.
 std::string unsound(const Call& call, std::size_t bytes, const std::string& config, const std::string& memory,
                     const std::map<std::string, Times>& memories) {
   if (schedule::carries_data(call.operation.collective) && call.count == 0) return "nothing is sent";
@@ -102,7 +103,8 @@ std::string unsound(const Call& call, std::size_t bytes, const std::string& conf
   // cause, so one sample says nothing of the algorithm.
   const Measured& here = memories.at(memory).at(config);
   if (here.samples < 3) return "one sample";
-  // Messages that fit into a cell are sent alike from both kinds of memory.
+  // Messages that fit into a cell are sent alike from both kinds of memory, so a time twice as long as with the other
+  // kind is not that of the algorithm.
   if (bytes <= LaneCell::room)
     for (const auto& [other, times] : memories)
       if (const auto found = times.find(config); found != times.end() && here.us > 2 * found->second.us)
@@ -282,8 +284,8 @@ TEST(HostModel, ChoosesNothingAbsurdOnManyRanks) {
     }
 }
 
-// The ranks agree on the places. The choice must depend on nothing else, such as a rank's number, buffers or earlier
-// calls.
+// All ranks know the same RankCores. The choice must depend on nothing else, such as a rank's number, buffers or
+// earlier calls.
 TEST(HostModel, EveryRankChoosesAlike) {
   for (const Rank ranks : {3, 8})
     for (const RankCores& places : {cores(16), cores(4), cores(32, 2, ranks)}) {

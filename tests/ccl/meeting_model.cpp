@@ -266,8 +266,8 @@ void Model::follow(std::size_t node) {
       if (other == r || from.ranks[r].seen[other] == from.ranks[other].board) continue;
       w = from;
       w.ranks[r].seen[other] = from.ranks[other].board;
-      // The rank may act at once on what it has read: others read its own board as late as they like, so nothing is
-      // left out by this.
+      // Lets the rank act at once on what it has read. That leaves out no behaviour, as others read this rank's own
+      // board as late as they like.
       if (phase == Phase::meets || phase == Phase::doubts) act(w, r);
       add(w, node, fmt::format("{} looks at {}", r, other));
     }

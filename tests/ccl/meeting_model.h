@@ -16,13 +16,13 @@ struct ModelCall {
   MembershipNotice::Call call = MembershipNotice::Call::shrink;
   std::vector<Rank> members = {};  // shrink
   ColorKey wish = {};              // split
-  int tries = 1;                   // beyond which it is not called again
+  int tries = 1;                   // how often it is called, at most
 };
 
 struct Scenario {
-  std::vector<std::vector<ModelCall>> scripts = {};  // by rank; after a split that failed, its next shrink
+  std::vector<std::vector<ModelCall>> scripts = {};  // by rank; a rank whose split fails goes on with its next shrink
   int deaths = 0;
-  bool meet = true;  // those that go on trying must come together
+  bool meet = true;  // whether ranks that go on trying must come together
 };
 
 // The rules by which ranks decide: the library's own, except where a test plants a fault.
@@ -49,8 +49,8 @@ class Model {
     Phase phase = Phase::between;
     std::uint8_t call = 0, tries = 0;  // index in its script; earlier tries of that call
     std::uint8_t ballot = 0;
-    std::uint8_t kept = 0, group = 0;  // indices: of its wishes, and of the new communicator's ranks
-    std::uint16_t board = 0;           // index of a notice
+    std::uint8_t kept = 0, group = 0;  // indices into wishes_ and groups_
+    std::uint16_t board = 0;           // index into notices_
     std::uint16_t seen[most_ranks] = {};
     std::uint16_t unused = 0;
   };

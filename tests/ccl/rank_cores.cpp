@@ -131,7 +131,7 @@ TEST(RankCores, AreNoMoreThanAQuotaKeepsBusy) {
   }
 }
 
-// Each rank has fewer CPUs than all of them are granted.
+// Each rank has cores of its own, but the quota that all share keeps fewer CPUs busy than they have together.
 TEST(RankCores, AreNoMoreThanAQuotaKeepsBusyWhereEachRankHasACore) {
   for (const int cores : {16, 64}) {
     const ShownCores shown(16);

@@ -103,7 +103,7 @@ TEST(SelectionTable, RulesOfATypeComeBeforeThoseOfAll) {
   EXPECT_EQ(first(Collective::all_reduce, 2, 1 << 20, DType::bf16), "mesh");
   EXPECT_EQ(first(Collective::all_reduce, 2, 8, DType::bf16), "recursive_doubling");
   const auto all = SelectionTable::read(table).candidates(Collective::all_reduce, 2, 1 << 20, DType::bf16, "host", 1);
-  EXPECT_EQ(all.size(), 3U);  // and the others after it, for what it can't serve
+  EXPECT_EQ(all.size(), 3U);  // the other rules follow, for calls that mesh can't serve
 }
 
 TEST(SelectionTable, AMachinesRulesComeBeforeThoseOfAnyMachine) {

@@ -7,7 +7,7 @@
 namespace trellis::ccl {
 namespace {
 
-// A communicator may be made after the signal at whose moment its dump describes it.
+// A communicator, and with it this clock, may be created after the signal whose moment its dump describes.
 TEST(TimestampClock, TellsOfMomentsBeforeItsOwn) {
   constexpr std::int64_t hour_ns = 3'600'000'000'000;
   const std::uint64_t before = TimestampClock::now();

@@ -8,7 +8,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// The number of turns that a rank yields when each takes the time `each`.
+// For how many turns a waiting rank yields, if each turn takes the time `each`.
 std::uint32_t turns(YieldBudget& yielding, Clock::duration each, Deadline begun) {
   std::uint32_t turn = 0;
   while (turn < 10 * YieldBudget::most_turns && yielding.goes_on(turn, begun + turn * each)) ++turn;

@@ -113,7 +113,7 @@ TEST_P(Devices, WhatCanNotBeSharedIsLeftAsItIs) {
   EXPECT_EQ(device_->allocated_bytes(), 0u);
 }
 
-// An address that was given back while it was shared may belong to other memory by now.
+// Memory was unmapped while it was shared, and other memory is at its address by now: the device must leave that alone.
 TEST_P(Devices, MemoryThatWasGivenBackTooSoonIsLeftAlone) {
   constexpr std::size_t bytes = 8 * 4096;
   const auto map = [](void* where, int fixed) {
@@ -132,7 +132,7 @@ TEST_P(Devices, MemoryThatWasGivenBackTooSoonIsLeftAlone) {
   munmap(memory, bytes);
 }
 
-// As above, and more memory is at the address by now.
+// As above, and the new memory, of which more is shared, reaches beyond the former.
 TEST_P(Devices, MoreMemoryAtAnAddressThatWasGivenBackTooSoonIsLeftAlone) {
   constexpr std::size_t bytes = 8 * 4096;
   const auto map = [](void* where, std::size_t n, int fixed) {

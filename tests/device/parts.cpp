@@ -1,4 +1,4 @@
-// Visible cores, containers, accounts, and what a device says when its library is missing or old.
+// Visible cores, containers of programs, memory accounts, and what a device says when its library is missing or old.
 #include <gtest/gtest.h>
 
 #include <cstring>

@@ -16,7 +16,7 @@ struct FaultInjection {
   int places = 0;       // most runs of pieces that may be on their way to this process; 0: as many as usual
   int fail = 0;         // per cent of messages and pieces that end in an error and are not sent
   int only = -1;        // the rail that does all this; -1: every one, and control too
-  int control = 0;      // 1: that rail's interface does it, so the control over it, too; 2: the control alone; 3: data
+  int control = 0;      // 1: also control messages over that rail's interface; 2: control messages alone; 3: data alone
   int former = 0;       // per cent of messages that follow a forged one, as if from a former process at this address
   int flip = 0;         // per cent of messages of which one bit arrives changed
   int spoil = 0;        // per cent of pieces of which one bit arrives changed
@@ -43,7 +43,7 @@ struct Sent {
 struct Fate {
   int refusals = 0;       // tries for which there is no room
   int hold = 0;           // polls before it is carried out
-  int late = 0;           // polls before its end is told
+  int late = 0;           // polls before its end is reported
   int stall = 0;          // milliseconds for which the wire does nothing from then on
   bool fails = false;     // it ends in an error, and is not carried out
   bool former = false;    // a message of a former process goes before it

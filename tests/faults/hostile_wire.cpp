@@ -245,8 +245,8 @@ class HostileWire : public Wire {
   WireLimits limits_;
   std::unordered_map<fi_addr_t, Peer> peers_;
   std::vector<Waiting> waiting_;                        // to be carried out
-  std::vector<Held> held_;                              // to be told
-  std::unordered_map<const WireOperation*, int> late_;  // under way: polls before its end is told
+  std::vector<Held> held_;                              // ended, to be reported
+  std::unordered_map<const WireOperation*, int> late_;  // under way: polls before its end is reported
   int under_way_ = 0, pieces_under_way_ = 0;
   bool refused_here_ = false, ended_ = false;
   Clock::time_point stalled_until_ = {};

@@ -13,7 +13,7 @@
 namespace trellis::kernels {
 
 struct Piece {
-  std::string name;  // as complaints say it
+  std::string name;  // as error messages name it
   DType type;
   std::size_t count;  // elements, in a call of call_elements
   bool written = false;

@@ -77,7 +77,7 @@ class Window {
 #define NEED(window) \
   if (!(window).whole()) GTEST_SKIP() << "this machine gives no " << #window << " of that many addresses"
 
-// Compares what one thread writes last over a whole window with the same elements computed separately.
+// Compares the last period of a window that one thread has written with the same elements computed separately.
 void expect_tail(const Window& written, DType type, std::size_t n,
                  const std::function<void(std::size_t, void*)>& tail) {
   const std::size_t from = n - Window::period / size_of(type);
@@ -125,7 +125,8 @@ TEST(Lengths, FillAndDotPast31Bits) {
   EXPECT_EQ(dot(DType::bf16, x.start(), y.start(), past31, 0), 1.5 * static_cast<double>(past31));
 }
 
-// The last rows, or for kernels by columns the last columns, of tables of more than 2^31 elements, by every body.
+// Every body of every row kernel makes the last rows (or columns, if it works by columns) of tables of more than 2^31
+// elements.
 TEST(Lengths, RowsFarBeyond31Bits) {
   constexpr std::size_t rows = (std::size_t{1} << 21) + 3, columns = 1025, few = 3, wide = (std::size_t{1} << 30) + 5;
   for (const auto& [name, kernel] : row_kernels()) {
@@ -148,7 +149,7 @@ TEST(Lengths, RowsFarBeyond31Bits) {
       NEED(*writes.back());
       to.push_back(writes.back()->start());
     }
-    // The end of each written operand after a body has made the last few rows or columns.
+    // The ends of the written operands after a body has made the last two rows or columns.
     const auto after = [&](RowBody body) {
       body({.rows = down,
             .columns = across,

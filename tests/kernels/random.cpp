@@ -59,7 +59,7 @@ double low_bits(const Generator& g, int bits) {
   return worst;
 }
 
-// Largest deviation from 0 of the correlation, bit by bit, between the draws of two places.
+// The largest deviation from 0, over the 16 bits, of the correlation between two series of draws.
 double correlation(const std::function<std::uint32_t(std::uint64_t)>& a,
                    const std::function<std::uint32_t(std::uint64_t)>& b) {
   std::array<double, 16> differ{};

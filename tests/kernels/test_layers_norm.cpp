@@ -47,7 +47,7 @@ void check_rms(DType type, std::size_t rows, std::size_t columns) {
   rms_norm(type, x.data(), weight.data(), y.data(), kept, rows, columns);
   rms_norm_gradient(type, dy.data(), x.data(), weight.data(), kept, dx.data(), static_cast<float*>(dweight.data()),
                     rows, columns);
-  const double scale_error = along(columns) / 2 + 3;  // half of the sum's, by the root; the rest of the formula
+  const double scale_error = along(columns) / 2 + 3;  // the root halves the sum's error; 3 of the rest
   Values sums(columns), sizes(columns);
   for (std::size_t row = 0; row < rows; ++row) {
     const Values v = row_of(x, row, columns), g = row_of(dy, row, columns), w = weight.values();

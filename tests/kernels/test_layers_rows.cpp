@@ -1,4 +1,5 @@
-// Every twin of every kernel over rows against the scalar truth, bit for bit, on data made to hurt.
+// Compares every twin (vectorised body) of every row kernel bit for bit with its truth (scalar reference), on hostile
+// data: many NaNs, infinities, subnormals and huge values.
 #include <gtest/gtest.h>
 
 #include "kernels/check/row_trial.h"
@@ -7,7 +8,7 @@
 namespace trellis::kernels {
 namespace {
 
-// A library with a sanitizer has twins for one set of instructions.
+// Whether any kernel has a twin for this instruction set: a build with a sanitizer has twins for one set only.
 bool compiled_for(std::size_t isa) {
   for (const auto& [name, kernel] : row_kernels())
     if (kernel.twins[isa] != nullptr) return true;

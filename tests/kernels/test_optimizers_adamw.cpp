@@ -103,7 +103,7 @@ TEST(AdamW, SmallUpdatesAddUpUnlessRoundedToNearest) {
   EXPECT_NEAR(mean(drifted(WeightStorage::bf16_kahan, steps)), there, steps * 0x1p-17);
   const double deviation = step * std::sqrt(steps * (1.0 / 16) * (15.0 / 16) / 4096);
   EXPECT_NEAR(mean(drifted(WeightStorage::bf16_stochastic, steps)), there, 5 * deviation);
-  EXPECT_LT(5 * deviation, (0.75 - there) / 10);  // so that the test tells
+  EXPECT_LT(5 * deviation, (0.75 - there) / 10);  // so that a mean that did not move would fail
 }
 
 // Rounded to nearest, 0.999 of a bf16 number is the same number, so the second moment would never decay.

@@ -1,5 +1,5 @@
-// Placement follows the threads that a process may run on, and takes one of each core. Every question is asked in a
-// child, so that this process stays as it is.
+// placement() keeps to the hardware threads that the process may run on, and takes one of each core. Each call is made
+// in a child process, so that this process's affinity stays as it is.
 #include "kernels/dispatch/usable_cores.h"
 
 #include <fcntl.h>

@@ -106,7 +106,7 @@ TEST(BenchPattern, AllOnes) {
   EXPECT_EQ(outcome(Collective::all_reduce, kernels::DType::bf16, Reduction::sum, 5, true).wrong, 0u);
 }
 
-// Blocks that are exchanged must count as wrong, as damaged ones do.
+// Results in which the blocks of two ranks are swapped must count as wrong, as damaged ones do.
 TEST(BenchPattern, TellsRanksApart) {
   BenchSettings s;
   s.op.collective = Collective::all_gather;

@@ -63,7 +63,7 @@ TEST(NcclAbort, InAGroupItEndsTheChildThatTheGroupWouldMake) {
     ASSERT_TRUE(done(ncclGroupStart()));
     EXPECT_TRUE(done(ncclCommAbort(split_of(comm))));
     aborted_at_the_end(ncclGroupEnd());
-    // The parent is well.
+    // The parent can still be used.
     int a = 4, b = 0;
     EXPECT_TRUE(done(ncclAllReduce(&a, &b, 1, ncclInt, ncclSum, comm, nullptr)));
     EXPECT_EQ(b, 4);

@@ -192,7 +192,8 @@ TEST(Cuda, ACollectiveOnTheDefaultStreamWaitsForTheDevicesOthers) {
   ASSERT_EQ(cudaSetDevice(0), cudaSuccess);
 }
 
-// This holds without a group, in a group that also uses a stream of the program's, and on a thread's own stream.
+// Collectives come after earlier work on their stream: outside a group, in a group that also uses a stream of the
+// program's, and on a thread's own stream.
 TEST(Cuda, CollectivesOnEveryKindOfStreamAreInOrder) {
   const Cliques c(1);
   const Stream blocking, apart(cudaStreamNonBlocking);

@@ -7,7 +7,8 @@
 namespace trellis::nccl {
 namespace {
 
-// What waits for all streams waits for the work of one that another thread destroys, and does not take it for failed.
+// Calls that wait for all streams also wait for the work of a stream that another thread is destroying, and do not take
+// the destroyed stream for a failed one.
 TEST(Cuda, AStreamThatAnotherThreadDestroysIsWaitedFor) {
   struct Work {
     static void run(void* work) {

@@ -38,7 +38,7 @@ TEST(Nccl, ASimulatedGroupTellsItsTimeOnTheMachineThatIsNamed) {
   };
   const float one = estimated([&] { reduce_on(0); });
   EXPECT_NEAR(one, priced("all_reduce", 4 * count, 4), 0.02 * one);
-  // The calls of all ranks in one thread are one collective; two calls of a rank are two.
+  // One thread may make the calls of all ranks: together they are one collective. Two calls of one rank are two.
   EXPECT_EQ(estimated([&] { std::ranges::for_each(std::views::iota(0, 4), reduce_on); }), one);
   EXPECT_NEAR(estimated([&] { reduce_on(0), reduce_on(0); }), 2 * one, 0.02 * one);
   const float gathered = estimated([&] { ncclAllGather(in.data(), out.data(), count, ncclFloat, c[1], nullptr); });
@@ -60,7 +60,7 @@ TEST(Nccl, SendsAndReceivesOfASimulatedGroupRunAtOnce) {
   EXPECT_EQ(estimated([&] { receive(1, 0); }), one);
   const float both = estimated([&] { send(0, 1), send(2, 3); });
   EXPECT_LT(both, 1.5F * one);
-  // A rank that exchanges messages with every other stands for all: they do the same.
+  // The calls of one rank are taken as those of every rank: exchanging messages with all ranks is an all-to-all.
   const float all = estimated([&] {
     for (int peer = 0; peer < 4; ++peer) send(2, peer), receive(2, peer);
   });

@@ -137,7 +137,7 @@ TEST(NcclFails, WhatAStreamDropsEndsItsCommunicator) {
   const Stream stream;
   int in = 1, out = 0;
   EXPECT_TRUE(done(ncclAllReduce(&in, &out, 1, ncclInt, ncclSum, first[0], stream)));   // the other never comes
-  EXPECT_TRUE(done(ncclAllReduce(&in, &out, 1, ncclInt, ncclSum, second[0], stream)));  // waits for that
+  EXPECT_TRUE(done(ncclAllReduce(&in, &out, 1, ncclInt, ncclSum, second[0], stream)));  // waits for that on the stream
   EXPECT_TRUE(done(ncclCommRevoke(first[0], NCCL_REVOKE_DEFAULT)));
   EXPECT_EQ(cudaStreamSynchronize(stream), cudaErrorLaunchFailure);
   EXPECT_EQ(state_of(first[0]), ncclSuccess);  // a revoked communicator reports no failure
@@ -148,8 +148,8 @@ TEST(NcclFails, WhatAStreamDropsEndsItsCommunicator) {
   EXPECT_TRUE(refused(ncclAllReduce(&in, &out, 1, ncclInt, ncclSum, second[1], nullptr), ncclRemoteError, "aborted"));
 }
 
-// A stream that has failed refuses collectives until its failure was reported, so that no other communicator is aborted
-// by it.
+// A stream that has failed refuses collectives until the program has been told of the failure: otherwise the stream
+// would drop them, which aborts their communicators.
 TEST(NcclFails, AStreamThatHasFailedIsSynchronizedFirst) {
   const Cliques first(2), second(2);
   const Stream stream;

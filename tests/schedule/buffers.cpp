@@ -38,7 +38,7 @@ class Lengths {
     return std::clamp<std::int64_t>(all - chunk % t_.pieces * each, 0, each);
   }
 
-  // The length of the data chunk (in the larger buffer) that a scratch chunk is sized like.
+  // The length of a scratch chunk: that of the data chunk with this number in the larger of the two buffers.
   std::int64_t like(Rank rank, std::int64_t chunk) const {
     const bool scatters = t_.operation.collective == reduce_scatter || t_.operation.collective == reduce_scatter_v ||
                           t_.operation.collective == scatter;

@@ -9,7 +9,8 @@
 namespace trellis::schedule {
 namespace {
 
-// The content of a chunk: how often each rank's chunk was added to it, and its kind of length.
+// The content of a chunk: how often each rank's chunk was added to it, and its kind. Chunks of one kind have equal
+// lengths, whatever the caller's counts are; a sum of different kinds is rubbish.
 struct Value {
   std::map<std::pair<Rank, std::int64_t>, int> terms = {};
   std::int64_t kind = -1;

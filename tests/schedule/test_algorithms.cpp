@@ -77,7 +77,7 @@ TEST(Algorithms, RefuseMoreChunksThanATaskHolds) {
   std::set<std::string> refusing;
   int accepted = 0;
   for (const auto& [name, a] : algorithms())
-    // Algorithms with levels refuse in their own words.
+    // Leaves out algorithms with levels: their error messages differ.
     for (Collective c : a.has_levels ? std::vector<Collective>{} : a.serves)
       for (const auto& dims : std::vector<std::vector<Rank>>{{4}, {1 << 13}, {1 << 24}, {1 << 29}, {1 << 15, 1 << 14}})
         for (const auto& [channels, segments] : {std::pair(1, 1), {7, 1}, {256, 1}, {1, 1 << 16}, {64, 1 << 16}}) {
@@ -131,7 +131,7 @@ TEST(Algorithms, RefuseMoreStepsThanAreWrittenOutBeforeTheyWrite) {
   expect_writable(algorithm_named("direct"), tree, 2 * 256);
 }
 
-// Data may fit although its scratch is more than a program can number.
+// Scratch may need more chunks than a program can number, even if the data do not.
 TEST(Algorithms, RefuseMoreScratchThanAProgramNumbers) {
   for (const auto& [name, dims] : {std::pair("direct", 256), {"kangaring", 128}}) try {
       make_program(algorithm_named(name), {.dims = {dims}, .channels = 128, .segments = 1 << 16}, 0);
@@ -166,7 +166,8 @@ TEST(Algorithms, MakeNothingOfDimsThatTheyDoNotUse) {
   EXPECT_GT(compared, 300);
 }
 
-// Watching a program to its end gives the program that is built, except for the order within rounds.
+// watch_program shows every step that make_program builds, unless it is stopped. Steps within a round may come in
+// another order.
 TEST(Algorithms, AreWatchedStepByStep) {
   for (const auto& [name, a] : algorithms()) {
     const Request r{.operation = {.collective = a.serves.front()}, .dims = {4, 2}};

@@ -132,7 +132,7 @@ TEST(Builder, KeepsScratchApartWhoseSizesDiffer) {
 TEST(Builder, SplitsRunsThatAWindowTearsApart) {
   Bench t({.operation = {.collective = Collective::all_reduce, .in_place = true}, .ranks = 2, .pieces = 12});
   SubMachine part{.count = 2};
-  part.data = {.base = 0, .grain = 1, .digits = {{2, 1}, {3, 4}}};  // 0 1, 4 5, 8 9
+  part.data = {.base = 0, .grain = 1, .digits = {{2, 1}, {3, 4}}};  // the window's chunks: 0 1, 4 5, 8 9
   Builder window = t.b.part(part);
   window.copy(data(0, 1, 4), data(1, 1, 4));
   const auto programs = t.finish();

@@ -1,4 +1,4 @@
-// The conditions of collectives, against their well-known definitions.
+// What collectives require every chunk to hold afterwards, against their well-known definitions.
 #include <gtest/gtest.h>
 
 #include "schedule/collective.h"

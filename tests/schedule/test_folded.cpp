@@ -16,7 +16,7 @@ TEST(Symmetry, NamesClassesAndImages) {
   EXPECT_EQ(s.classes(), 3);
   EXPECT_EQ(s.representatives(), (std::vector<Rank>{0, 4, 8}));
   EXPECT_EQ(s.representative(3 + 2 * 4 + 12), 8);
-  // From rank (0,2,0) to (1,2,1): a neighbour at (3,1,0) becomes (0,1,1).
+  // The shift that takes rank (0,2,0) to (1,2,1) takes its neighbour (3,1,0) to (0,1,1).
   EXPECT_EQ(s.image(8, 1 + 8 + 12, 3 + 4), 0 + 4 + 12);
 }
 

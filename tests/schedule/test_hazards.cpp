@@ -48,7 +48,8 @@ void expect_known(const Hazards& hazards, const std::vector<Cell>& cells, Hazard
   ASSERT_EQ(hazards.written(run) == Hazards::Written::all, written == run.count);
 }
 
-// Runs begin anywhere, or where others begin. Short runs make more pieces than a block holds.
+// Runs begin anywhere, or, in every second round, at multiples of their length, as others do. Short runs cut the cells
+// into more pieces than a block holds.
 TEST(Hazards, AreThoseOfEachCell) {
   constexpr std::int64_t all = 3000;
   for (int round = 0; round < 60; ++round) {

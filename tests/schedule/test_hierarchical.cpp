@@ -10,7 +10,8 @@ namespace {
 
 const Algorithm& hierarchical() { return algorithm_named("hierarchical"); }
 
-// Proves the request in place and out of place, and that programs built alone equal the full ones. False if refused.
+// Proves the request in place and out of place, and that each rank's program, built by itself, equals that of the whole
+// schedule. False if refused.
 bool proves(Request request) {
   if (!refusal(hierarchical(), request).empty()) return false;
   for (const bool in_place : {false, true}) {
@@ -68,8 +69,8 @@ TEST(Hierarchical, JoinsThreeLevels) {
     EXPECT_TRUE(proves({.operation = {.collective = c, .root = rooted(c) ? 7 : 0}, .dims = {2, 3, 2}}));
 }
 
-// Lanes must not mix, so that all ranks treat them alike. Wherever an algorithm claims this symmetry, every rank's
-// program is checked for it.
+// The pieces of different channels (lanes) must not mix, so that all ranks treat the lanes alike. Wherever an algorithm
+// claims this symmetry, every rank's program is checked for it.
 TEST(Hierarchical, JoinsLanes) {
   int proved = 0;
   for (const auto& [inner, a] : algorithms())

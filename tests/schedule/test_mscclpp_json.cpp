@@ -148,7 +148,8 @@ TEST(MscclppJson, BarriersAndSemaphoresJoinThreadBlocks) {
   EXPECT_EQ(complaint(with("", acquire + ",")), "gpus 0 threadblocks 1 ops 0: waits for what never comes");
 }
 
-// Whichever thread blocks arrive first meet.
+// A barrier joins the thread blocks that arrive first. If more use it than it joins, the result depends on timing, so
+// the plan is refused.
 TEST(MscclppJson, ABarrierIsForThoseWhoUseIt) {
   const std::string barrier = R"({"name":"barrier","barrier_id":0,"num_threadblocks":2})";
   const auto with = [&](const std::string& end, const std::string& more) {

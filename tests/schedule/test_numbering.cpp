@@ -30,7 +30,7 @@ Request request_for(Collective c, const Numbered& n, bool in_place = false) {
   return r;
 }
 
-// Chunks that pass between ranks of different hosts of so many ranks each, if rank r is the numbers[r]-th.
+// The number of chunks that ranks send to other hosts. A host has `each` ranks, and rank r is the numbers[r]-th.
 std::int64_t crossing(const Schedule& s, const std::vector<Rank>& numbers, Rank each) {
   std::int64_t chunks = 0;
   for (std::size_t rank = 0; rank < s.programs.size(); ++rank)
@@ -66,7 +66,8 @@ TEST_P(Numbering, EveryAlgorithmIsRight) {
   EXPECT_GT(served, 50);
 }
 
-// Hierarchies with several algorithms at their levels, with channels, and with segments.
+// Hierarchies (with several algorithms at their levels, with channels, and with segments) send as many chunks between
+// hosts as if ranks were numbered host after host.
 TEST_P(Numbering, OfAHierarchyCrossesHostsAsRowsDo) {
   if (GetParam().dims.size() != 2) GTEST_SKIP() << "no hosts";
   std::vector<Rank> in_rows(GetParam().numbering.size());

@@ -58,7 +58,7 @@ TEST(Order, TheFirstDimensionIsGoneThroughFirst) {
   const Program a = make_program(algorithm_named("hierarchical"), plain, 0),
                 b = make_program(algorithm_named("hierarchical"), other, 0);
   ASSERT_FALSE(a.steps.empty());
-  EXPECT_EQ(a.steps.front().end.peer, 1);  // the other of the two neighbours
+  EXPECT_EQ(a.steps.front().end.peer, 1);  // the inner level of `plain` has ranks 0 and 1
   EXPECT_EQ(b.steps.front().end.peer, 4);
 }
 

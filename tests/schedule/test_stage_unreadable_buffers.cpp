@@ -110,7 +110,7 @@ TEST(StagedProgram, WhatIsSentOnceIsLeftWhereItIs) {
   }
 }
 
-// In place, the first of these chunks is also the output's; the second is not.
+// In place, the first of rank 0's two input chunks is also its output; the second is not.
 TEST(StagedProgram, WhatLiesInTwoBuffersIsLeftWhereItIs) {
   const Task task = task_of(algorithm_named("ring"),
                             {.operation = {.collective = Collective::reduce_scatter, .in_place = true}, .dims = {2}});

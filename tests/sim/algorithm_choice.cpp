@@ -131,7 +131,8 @@ TEST(AlgorithmChoice, AFewStepsShowLongChains) {
   EXPECT_EQ(prefix_lower_bound(ring, request, machine, options, steps, 128, some - 1), forever);
 }
 
-// The slow reference: writes the rank's program out each time, up to where the bound ends.
+// The slow reference: builds the rank's program anew, step by step, until it has `most` steps or its bound exceeds
+// `limit`.
 Pricer::Outline outlined_anew(Pricer& pricer, const AlgorithmConfig& config, double bytes, std::int64_t most,
                               Time limit) {
   const auto& algorithm = schedule::algorithm_named(config.algorithm);
@@ -162,7 +163,7 @@ TEST(AlgorithmChoice, WhatIsKeptOfProgramsGivesTheSameBounds) {
       }
 }
 
-// Compares choices at several sizes, with a shelf that keeps schedules and without one.
+// Compares choices at several sizes, with a cache of schedules and without one.
 TEST(AlgorithmChoice, WhatIsKeptOfSchedulesChangesNoChoice) {
   for (const char* name : {"trn2.3xlarge x 2", "trn1.2xlarge x 4"}) {
     const Machine machine = machine_named(name);
@@ -242,7 +243,7 @@ TEST(AlgorithmChoice, LeavesOutWhatCannotBeWrittenDown) {
   EXPECT_NE(choice.left_out.front().why.find("chunks of tmp"), std::string::npos) << choice.left_out.front().why;
 }
 
-// Steps that replace a shorter part of the same program do not fill the shelf.
+// Steps that replace a shorter prefix of the same program do not fill the cache.
 TEST(ScheduleCache, KeepsWhatIsWrittenAgainLonger) {
   constexpr Rank ranks = 512;
   const AlgorithmConfig ring{.algorithm = "ring", .dims = {ranks}};
@@ -254,7 +255,7 @@ TEST(ScheduleCache, KeepsWhatIsWrittenAgainLonger) {
   ScheduleCache shelf;
   std::size_t written = 0;
   for (std::size_t least = 1; least <= 1000; ++least) written += first_steps(shelf, least)->program.steps.size();
-  ASSERT_GT(written, 400'000u);  // more than a shelf keeps
+  ASSERT_GT(written, 400'000u);  // more than a cache keeps
   EXPECT_EQ(first_steps(shelf, 1000), first_steps(shelf, 1000));
 }
 

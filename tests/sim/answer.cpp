@@ -15,7 +15,7 @@ Question all_reduce_on(const PricingSession& priced, double bytes) {
   return {.settings = {}, .group = first_in_a_row(priced.machine(), 0), .bytes = bytes};
 }
 
-// Stops at the poll with this number, and counts the tasks.
+// Asks to stop at the poll with this number, and notes the names of the tasks.
 class StopsAt final : public ProgressMonitor {
  public:
   explicit StopsAt(int last) : left_(last) {}
@@ -42,9 +42,9 @@ TEST(Answer, IsTheChoiceAndItsPriceWithItsInterval) {
   EXPECT_TRUE(a.phases.empty() && a.carried.empty() && !a.seen);
 }
 
-// Ranges that would reach below zero: several figures each take most of the time away, so that the root of their
-// squares' sum exceeds the time; or on one launch a collective takes less time than the usual launch's figures leave
-// open.
+// Cases whose ranges would reach below zero. Either several figures each take most of the time away, so that the root
+// of their squares' sum exceeds the time; or a collective on one launch takes less time than the uncertainty of the
+// usual launch's figures.
 TEST(Answer, NoTimeIsBelowZero) {
   struct Case {
     const char *machine, *algorithm;
@@ -109,7 +109,7 @@ TEST(Answer, UnevenBlocksArePricedAsTheyAre) {
   const Time even = answer(q, priced).price.time;
   q.blocks = {3700, 100, 100, 100};
   EXPECT_GT(answer(q, priced).price.time, even);
-  // Each rank keeps nearly all that it has.
+  // Each rank keeps nearly all of its data, and sends one element to the next rank.
   q.settings.operation.collective = schedule::Collective::all_to_all_v;
   q.blocks.assign(16, 0);
   for (std::size_t r = 0; r < 4; ++r) q.blocks[5 * r] = 3999, q.blocks[4 * r + (r + 1) % 4] = 1;
@@ -161,7 +161,7 @@ TEST(Answer, AWorkloadIsPlayedWithOneChoiceForAllFigures) {
   EXPECT_EQ(a.noisy.times.size(), 2U);
 }
 
-// The figures of computations count where something is computed, and only there.
+// A workload's interval includes the figures of operations if the workload has operations, and only then.
 TEST(Answer, AWorkloadsIntervalHoldsWhatItsOperationsMayTake) {
   const char* const update =
       "ranks 2\noperation up adamw rows=8192 columns=8192 type=f32\ncompute b up*10\nall_reduce c 1MiB after b\n";
@@ -181,7 +181,7 @@ TEST(Answer, AWorkloadsIntervalHoldsWhatItsOperationsMayTake) {
     EXPECT_FALSE(s.figure.starts_with("operation.")) << s.figure;
 }
 
-// No end of a figure's range makes a workload impossible.
+// A workload can be played at either end of every figure's range.
 TEST(Answer, EveryChipsFiguresCanBeTried) {
   for (const char* name : {"trn1.2xlarge", "trn2.3xlarge", "trn3.gen1", "inf2.48xlarge"}) {
     PricingSession priced(machine_spec(name));

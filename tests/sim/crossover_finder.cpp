@@ -37,7 +37,8 @@ struct Found {
   }
 };
 
-// One exchange of everything has less latency than n steps of a part, and is faster until the bytes matter.
+// recursive_doubling sends all bytes in few steps, ring a part of them in each of many: the former has less latency,
+// and is faster up to some size.
 TEST(CrossoverFinder, LieAtTheFirstByteWhereTheOtherIsCheaper) {
   for (const std::vector<double>& sizes :
        {std::vector<double>{64, 1e9}, std::vector<double>{64, 1 << 16, 1 << 20, 1e9}}) {
@@ -75,7 +76,8 @@ TEST(CrossoverFinder, TimesAreThoseOfTheSizesWhereRegionsBegin) {
   }
 }
 
-// From two samples as from many, no chosen config is much slower than the best.
+// Even after a sweep of only two sizes, the config that is chosen for a size between them is not much slower than the
+// best one.
 TEST(CrossoverFinder, WhatWinsBetweenSamplesIsFound) {
   Found found("ring:8", {}, {1 << 10, 1 << 28}, false);
   EXPECT_GT(found.regions.size(), 2U) << "nothing wins in between: another machine would say more";

@@ -12,7 +12,7 @@ TEST(Goodput, NothingIsLostWithoutFailuresButTheSaving) {
   EXPECT_NEAR(goodput({.between = 1e12, .interval = 600, .save = 60}), 600.0 / 660, 1e-6);
 }
 
-// The closed form against failures that are drawn at random.
+// Compares the formula with a simulation of random failures.
 TEST(Goodput, IsWhatDrawnFailuresLeave) {
   const GoodputInputs f{.between = 7200, .interval = 900, .save = 30, .restart = 300};
   std::mt19937_64 random(7);

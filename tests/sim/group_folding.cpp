@@ -1,5 +1,5 @@
-// Groups that do the same at the same time are folded: one rank stands for all that nothing tells apart, with the same
-// time, to the picosecond.
+// Groups that do the same at the same time are folded: of ranks that nothing tells apart, one is simulated for all, and
+// times stay the same to the picosecond.
 #include <gtest/gtest.h>
 
 #include "schedule/algorithms/algorithm.h"

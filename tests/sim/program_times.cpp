@@ -155,7 +155,7 @@ TEST_F(ProgramTimesTest, AreFoundOnDiskTheNextTime) {
   Figures faster = chip.figures();
   faster.set("tensor.clock", 2 * faster.frequency("tensor.clock"));
   const auto other = timed(ChipSpec("trn1", faster));
-  EXPECT_EQ(other.first, cases().size());  // times are kept for one set of figures
+  EXPECT_EQ(other.first, cases().size());  // all anew: times are kept for one set of figures
   EXPECT_LT(other.second[0], first.second[0]);
 }
 
@@ -183,7 +183,8 @@ TEST_F(ProgramTimesTest, OfADamagedFileAreFoundAnew) {
   }
 }
 
-// The last writer leaves an undamaged file; times of the others that it lacks are found again later.
+// Of threads that save at once, the last leaves an undamaged file. Times of the others that it lacks are simulated
+// again when they are needed.
 TEST_F(ProgramTimesTest, OfManyAtOnceAreWhole) {
   std::vector<std::thread> all;
   for (int t = 0; t < 8; ++t)

@@ -54,8 +54,8 @@ TEST(StepPrice, WhatIsWaitedForIsExposedAndWhatRunsBesideIsNot) {
   EXPECT_EQ(late.classes[0].exposed[0], late.exchanges[0].together);
 }
 
-// The group with the defect may be on another host than the first group, or one of more groups than are simulated at
-// once.
+// Of groups that do the same, only some are simulated. A defect counts even if its group is on another host than the
+// first group, or if there are more groups than are simulated at once.
 TEST(StepPrice, ADefectCountsInWhicheverGroupItIs) {
   const auto exposed = [](const char* machine, const std::string& groups, const char* change) {
     MachineSpec spec = machine_spec(machine);
@@ -86,7 +86,8 @@ TEST(StepPrice, ADefectCountsInWhicheverGroupItIs) {
   EXPECT_GT(exposed("trn2u", pairs, "hbm:250:0.01"), exposed("trn2u", pairs, ""));
 }
 
-// In layouts of data and context, gradients go over both, which `train` calls sharding.
+// If a layout has data and context parallelism, gradients are summed over both axes together; `train` calls that axis
+// sharding.
 TEST(StepPrice, AFigureOfTheDataAxisCountsForGradientsOverDataAndContext) {
   const Machine usual = machine_named("trn1.32xlarge");
   MachineSpec spec = usual.spec();
@@ -159,8 +160,8 @@ TEST(StepPrice, SlowMemorySlowsItsClassDown) {
   EXPECT_NEAR(busy("hbm:31:0.1", halves, 1), slow, 1e-9);
 }
 
-// Values that are refused: with them an interval would not hold its time or reach below zero, or computation would take
-// no time.
+// With the values that are refused, an interval would not contain its time or would reach below zero, or computation
+// would take no time.
 TEST(StepPrice, FiguresOfAStepAreWithinReason) {
   const ExecutionGraph graph = read_graph("step", std::string("ranks 64\n") + products + "compute a mm\n");
   for (const auto& [change, wrong] :

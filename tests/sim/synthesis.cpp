@@ -67,7 +67,7 @@ TEST(SynthesisOptions, AskedTwiceItIsTheSame) {
   EXPECT_THROW(synthesised(machine, all_of(machine), {}, 1e6, {.pieces = 0}), std::invalid_argument);
 }
 
-// On ideal links what every rank must receive bounds the time; a greedy schedule comes near.
+// On ideal links, the bytes that every rank must receive bound the time; the best synthesised schedule comes near that.
 TEST(SynthesisOptions, ComesNearTheBoundOnATorus) {
   const Machine machine = machine_named("torus:4x4");
   const auto all = syntheses(machine, all_of(machine), {.operation = {.collective = all_gather}}, 1e8, {});

@@ -99,8 +99,8 @@ TEST(Machine, GoesRoundDeadLinksOfEveryLevel) {
   }
 }
 
-// Other orders of dimensions are as short as the usual one. A step aside, which takes two links more, is for ranks that
-// differ in one dimension alone.
+// To avoid a dead link, a mesh first takes the dimensions in another order, which is no longer than the usual one. A
+// step aside takes two links more, and is for ranks that differ in one dimension alone.
 TEST(Machine, AMeshTakesAnotherOrderBeforeAStepAside) {
   for (const char* name : {"mesh:4x4", "mesh:3x4x2"}) {
     const Machine well = machine_named(name);
@@ -157,7 +157,8 @@ TEST(Machine, RefusesDefectsOfWhatDoesNothingAtAll) {
   }
 }
 
-// Events cannot happen before their cause, and times that are added up must stay countable.
+// Refuses negative times, as an event cannot happen before its cause, and times so large that their sums might
+// overflow.
 TEST(Machine, RefusesTimesThatNothingCanTake) {
   const auto told = [](const char* change) {
     MachineSpec spec = machine_spec("trn2.48xlarge");
@@ -187,7 +188,8 @@ TEST(Machine, RefusesRatesThatCannotBeCounted) {
             "defect, as dead:0-1");
 }
 
-// Levels are from the inside, and cores the innermost. A shape that says something else is not taken for another one.
+// A shape lists its levels from the innermost on, and only the innermost can be cores. Other shapes are refused, as
+// they would be misread.
 TEST(Machine, RefusesShapesThatItWouldMisread) {
   for (const char* name : {"cores:4x4/ring:8", "ring:8/cores:4", "cores:2/cores:4/ring:8", "ring:8x8"})
     EXPECT_NE(why([&] { machine_named(name); }), "") << name;
@@ -300,7 +302,7 @@ Price priced(const char* algorithm, const schedule::Request& request, const Mach
   return price(schedule::algorithm_named(algorithm), request, m, options);
 }
 
-// Links too fast for thousandths of a byte a second are counted in whole bytes.
+// Links whose rates are too high to count in thousandths of a byte a second are counted in whole bytes.
 TEST(MachineLimits, ARingOfFastLinksIsItsClosedForm) {
   for (const double fast : {400e12, 600e12, 1200e12, 1e17}) {
     MachineSpec spec = machine_spec("ring:8");
@@ -312,7 +314,7 @@ TEST(MachineLimits, ARingOfFastLinksIsItsClosedForm) {
   }
 }
 
-// A defect may make a link faster, which no other then waits for.
+// A defect may also make a link faster: the others must not become slower by that.
 TEST(MachineLimits, ALinkThatADefectMakesFastSlowsNothing) {
   const auto ring = [](const char* change) {
     MachineSpec spec = machine_spec("ring:8");
@@ -328,8 +330,8 @@ TEST(MachineLimits, ALinkThatADefectMakesFastSlowsNothing) {
             "ring:8: ring x+ of chip 0 moves 5e+22 bytes a second: expected at most 5.7e+17");
 }
 
-// A leaf's ways up are one resource, and 2048 x 32 links of 50 GB/s are faster than any one link. Here each chip sends
-// its part of them.
+// All uplinks of a leaf are one resource, and 2048 x 32 of them at 50 GB/s are faster than any one link can be. Here
+// each chip sends its share over them.
 TEST(MachineLimits, TheWaysUpFromALeafOfManyChipsAreCounted) {
   for (const auto& [shape, dims] : {std::pair("torus:4x16x16/clos:64", std::vector<Rank>{4, 16, 16, 64}),
                                     {"torus:8x16x16/clos:64", {8, 16, 16, 64}},

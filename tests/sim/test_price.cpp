@@ -108,7 +108,8 @@ TEST(Price, FoldedIsUnfolded) {
   EXPECT_GT(folded, 60);
 }
 
-// An interface of some groups of chips spans two leaves of eight, whose ranks are then not alike.
+// For some values of w.group, the chips that share an interface lie in two leaves of eight. Ranks are then not all
+// alike, but the folded price must still be the unfolded one.
 TEST(Price, FoldedIsUnfoldedWhereAnInterfaceSpansTwoLeaves) {
   for (int group = 1; group <= 8; ++group) {
     const Machine m(read_machine(
@@ -124,7 +125,7 @@ TEST(Price, FoldedIsUnfoldedWhereAnInterfaceSpansTwoLeaves) {
   }
 }
 
-// In the machine's dimensions, all ranks of a torus do alike in a direct exchange.
+// If direct gets the torus's own dimensions, all ranks do the same, and one is simulated.
 TEST(Price, ADirectExchangeAlongATorusIsSimulatedByOneRank) {
   for (const char* name : {"torus:4x4", "torus:4x2x3", "torus:4x4x4"}) {
     const Machine m = machine_named(name);
@@ -379,7 +380,8 @@ TEST(Price, ArrivesAtThePublishedRegionsOrNearby) {
   for (double bytes : {112e6, 512e6}) EXPECT_STREQ(best(bytes), "kangaring") << bytes;
 }
 
-// 256 ranks send to all others over one host's links: thousands of flows whose rates change whenever one ends.
+// 256 ranks send to all others over one host's links: thousands of flows whose rates change whenever one ends. Such
+// prices are approximate, and say so.
 TEST(Price, SaysWhereCrowdsArePricedNearly) {
   const Machine m = machine_named("trn2u");
   EXPECT_FALSE(priced("mesh", {.dims = {256}}, m, {.bytes = 1 << 20}).exact);

@@ -191,7 +191,7 @@ TEST(Play, TakesTheBestAlgorithm) {
     EXPECT_LE(best, played(text, "ring:8", {.algorithm = one}).time);
 }
 
-// The ring that is named serves no messages, so the message goes as it does without a name.
+// The named algorithm, ring, serves no messages, so the message goes as if no algorithm were named.
 TEST(Play, TheNamedAlgorithmIsOfCollectivesAlone) {
   const Played p =
       played("ranks 4\nsend_recv a 3MB from 1 to 2\nall_reduce b 1MB after a\n", "ring:4", {.algorithm = "ring"});

@@ -25,7 +25,7 @@ SearchedMachine machine_with(const char* name, sim::Time time, double price) {
   return m;
 }
 
-// The front is of those that no other beats: two that are alike do not beat each other.
+// The front has the machines that no other beats. Two with equal values do not beat each other, so both are on it.
 TEST(LayoutSearch, OfMachinesThatTieBothAreOnTheFront) {
   const auto fronts = [](const std::vector<SearchedMachine>& all) {
     std::string found;

@@ -66,7 +66,7 @@ TEST_P(Compact, HasTheTimeAndTheMemoryOfTheWholeStep) {
     EXPECT_EQ(compact.memory[i].by_category, expected.by_category) << "class " << i;
     tasks += compact.graph.classes[i].tasks.size(), all += whole.classes[i].tasks.size();
   }
-  // With uneven heads other classes take part in each pass, so that none becomes one task.
+  // If the heads are not shared out evenly, other classes take part in each pass, so that no pass can become one task.
   if (c.micro_batches > 6 && c.heads % static_cast<std::size_t>(c.tensor) == 0) {
     EXPECT_LT(tasks, all);
   }

@@ -1,4 +1,4 @@
-// Attention that is cut between documents is that of each document alone.
+// Attention that is cut at the borders of documents equals attention over each document by itself.
 #include <gtest/gtest.h>
 
 #include <algorithm>

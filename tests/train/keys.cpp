@@ -123,7 +123,7 @@ TEST(Keys, HoldWhatAProgramSets) {
   step = {};
   step.schedule = {.name = "CosineAnnealing", .min_lr = 5};
   EXPECT_EQ(why([&] { derive(step, 1); }), "model.optim.sched.min_lr is 5: expected at most model.optim.lr, 0.001");
-  step.schedule.name = "constant";  // which has no use for it
+  step.schedule.name = "constant";  // it does not use min_lr
   EXPECT_EQ(why([&] { derive(step, 1); }), "");
 }
 
@@ -236,7 +236,7 @@ TEST(Keys, ExpertsOfHuggingFaceAreRead) {
   const ExpertsConfig mixtral = experts_of(R"("model_type": "mixtral", "num_local_experts": 8)");
   EXPECT_EQ(mixtral.experts, 8U);
   EXPECT_TRUE(mixtral.normalize);
-  for (const char* number : {"num_experts", "num_local_experts"}) {  // before transformers 5, and since
+  for (const char* number : {"num_experts", "num_local_experts"}) {  // the key before transformers 5, and since
     const ExpertsConfig qwen = experts_of(fmt::format(
         R"("model_type": "qwen3_moe", "{}": 128, "num_experts_per_tok": 8, "moe_intermediate_size": 768)", number));
     EXPECT_EQ(qwen.experts, 128U);
@@ -272,7 +272,7 @@ TEST(Keys, AConfigurationOfHuggingFaceIsWrittenAsItIsRead) {
   JobConfig c;
   apply_hf_text(c, "config.json", base);
   JobConfig adapted = c;
-  adapted.step.lora.rank = 4;  // they are merged into weights
+  adapted.step.lora.rank = 4;  // adapters are merged into the weights
   EXPECT_EQ(hf_config_text(adapted.step, base, "bfloat16"), hf_config_text(c.step, base, "bfloat16"));
   for (std::size_t layers : {c.step.model.num_layers, std::size_t{5}}) {
     c.step.model.num_layers = layers;

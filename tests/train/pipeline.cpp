@@ -109,7 +109,7 @@ TEST(Pipeline, ZeroBubbleH1LeavesAThirdOfTheBubble) {
 }
 
 TEST(Pipeline, ZeroBubbleVIdlesForLittleMoreThanTheWayDown) {
-  // In units of half a stage's pass: the last rank cannot begin before ranks - 1.
+  // Times are in halves of a stage's pass. The last rank cannot begin before the time ranks - 1.
   for (const auto& [ranks, micro] : {std::pair{4, 8}, {4, 16}, {8, 32}, {16, 64}}) {
     const Timing t = simulate(pipeline_schedule("zb-v", {ranks, 2, micro}), {}, MessageMode::buffered);
     EXPECT_GE(t.end, 6 * micro + ranks - 1);

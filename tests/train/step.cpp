@@ -272,7 +272,8 @@ TEST(Buckets, FollowTheirRules) {
   using Sizes = std::vector<std::size_t>;
   EXPECT_EQ(all_reduce_buckets(Sizes{4, 4, 4, 20, 1}, 10), (std::vector<Bucket>{{0, 1}, {2}, {3}, {4}}));
   EXPECT_EQ(all_reduce_buckets(Sizes{10, 1}, 10), (std::vector<Bucket>{{0}, {1}}));
-  // 12 alone passes the cap of 10; 4 pending is under half of it, and 16 at most twice: together.
+  // 12 exceeds the cap of 10. The pending 4 is less than half of the cap, and 4 + 12 is at most twice the cap, so both
+  // go into one bucket.
   EXPECT_EQ(reduce_scatter_buckets(Sizes{4, 12, 3}, 10), (std::vector<Bucket>{{0, 1}, {2}}));
   EXPECT_EQ(reduce_scatter_buckets(Sizes{6, 12, 3}, 10), (std::vector<Bucket>{{0}, {1}, {2}}));
   EXPECT_EQ(reduce_scatter_buckets(Sizes{4, 5, 6}, 10), (std::vector<Bucket>{{0, 1}, {2}}));

@@ -56,7 +56,7 @@ TEST(OwnThreads, AreNoMoreThanAQuotaKeepsBusy) {
   }
 }
 
-// Each rank has fewer cores than its control group is granted.
+// No rank alone has more cores than its control group is granted, but all together may.
 TEST(OwnThreads, OfAllRanksAreNoMoreThanAQuotaKeepsBusy) {
   std::vector<CoresOfRank> apart{on(0, 8), on(8, 16), on(16, 24), on(24, 32)};
   for (CoresOfRank& rank : apart) rank.grant({.cpus = 16, .group = 7});

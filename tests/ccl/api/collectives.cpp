@@ -112,7 +112,7 @@ TEST(Api, UnevenBlocks) {
         trellis_reduce_scatter_v(comm, in.data(), block.data(), counts.data(), TRELLIS_I32, TRELLIS_SUM, nullptr)));
     EXPECT_EQ(block, part(sum_of_all(5), begins[me], counts[me]));
 
-    // Everyone sends 2, 0 and 3 elements to the three; so a rank has its own number from each.
+    // Every rank sends 2, 0 and 3 elements to ranks 0, 1 and 2, so a rank receives equally many from each: 2, 0 or 3.
     const std::vector<std::size_t> arriving(ranks, counts[me]);
     Ints arrived(ranks * counts[me]), wanted;
     for (int from = 0; from < ranks; ++from)

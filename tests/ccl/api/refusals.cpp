@@ -79,7 +79,7 @@ TEST(ApiRefuses, StreamsAndEventsThatAreNone) {
   trellis_event event = nullptr;
   ASSERT_TRUE(done(trellis_stream_create(&stream)));
   ASSERT_TRUE(done(trellis_event_create(&event)));
-  // One kind of handle is not another.
+  // A handle of one kind is refused where a handle of another kind is expected.
   EXPECT_TRUE(refused(trellis_stream_synchronize(reinterpret_cast<trellis_stream>(event)), bad, "no stream"));
   EXPECT_TRUE(refused(trellis_event_query(reinterpret_cast<trellis_event>(stream)), bad, "no event"));
   ASSERT_TRUE(done(trellis_stream_destroy(stream)));

@@ -82,7 +82,7 @@ TEST(ApiStreams, MessagesToOneselfThatDoNotFitAreRefusedBeforeTheStreamRunsThem)
   EXPECT_TRUE(refused(trellis_recv(one[0], nullptr, 1, TRELLIS_F32, 0, stream), bad, "recv: 1 elements at null"));
 }
 
-// Note what became of a stream's pieces of work: 'a' for one that ran, 'x' for one that was dropped.
+// Callbacks that note what became of a piece of work on a stream: 'a' if it ran, 'x' if it was dropped.
 void ran(void* said) { static_cast<std::string*>(said)->push_back('a'); }
 void dropped(void* said) { static_cast<std::string*>(said)->push_back('x'); }
 

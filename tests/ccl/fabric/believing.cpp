@@ -25,7 +25,8 @@ void cut_off_from_zero(Presence& cut) {
   EXPECT_EQ(cut.verdict().lost(), 0);
 }
 
-// Sends what is owed, and judges, as Control does at each of its turns.
+// Sends the messages that are due and judges suspicions, as ControlLink does in each pass of its loop. Returns the rank
+// that is lost; -1: none.
 Rank judged(Presence& p) {
   send_in_vain(p);
   return p.verdict().lost();
@@ -100,8 +101,8 @@ TEST(Believing, OfTwoNobodyElseCanJudge) {
   EXPECT_TRUE(holds_in_time([&] { return judged(zero) == 0; }));
 }
 
-// Rank 2, which hears rank 0, reports it for not coming to the operation. That others hear rank 0, too, is then no
-// objection.
+// Rank 2, which hears rank 0, reports it for not coming to the operation. The others hear rank 0, too, but that does
+// not contradict the report: they believe it at once.
 TEST(Believing, TheWordOfWhoHearsARankIsBelievedAtOnce) {
   Presence zero = presence_of(0, 3, far), one = presence_of(1, 3, far), two = presence_of(2, 3, far);
   tell(zero, two);
@@ -128,7 +129,7 @@ TEST(Believing, WhatIsNotSealedByTheJobIsNotHeard) {
   Presence zero = presence_of(0, 3, soon), one = presence_of(1, 3, soon);
   std::vector<std::byte> body;
   body.resize(one.write_for(0, 0, 4096, body));
-  // Takes a datagram as Control does: opens its seal, and then reads the message.
+  // Takes a datagram as ControlLink does: opens its seal, and then reads the message.
   const auto take = [&](const Seal& by, std::size_t changed) {
     std::vector<std::byte> datagram(sizeof(Seal::Head));
     datagram.insert(datagram.end(), body.begin(), body.end());

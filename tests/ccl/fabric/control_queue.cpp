@@ -1,4 +1,4 @@
-// Which rank the next message goes to, and over which path; tests pass the time in.
+// Which rank the next message goes to, and over which path. Tests set the time.
 #if __has_include(<rdma/fabric.h>)
 
 #include <gtest/gtest.h>

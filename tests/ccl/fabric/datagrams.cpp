@@ -1,5 +1,5 @@
-// Datagrams, which carry control messages without connections; and knocks, which find out whether anybody listens at an
-// address.
+// Datagrams, which carry control messages without connections; and liveness probes, which find out whether anybody
+// listens at an address.
 #if __has_include(<rdma/fabric.h>)
 
 #include <gtest/gtest.h>
@@ -36,7 +36,7 @@ std::vector<std::byte> loopback(int family) {
   return {bytes.begin(), bytes.end()};
 }
 
-// One end, with a receive for one message at a time.
+// One of two endpoints, which can receive one message at a time.
 struct End {
   explicit End(int family) : wire(open_datagram_wire(loopback(family))) { listen(); }
   void listen() { wire->receive({room.data(), room.size(), nullptr}, in); }

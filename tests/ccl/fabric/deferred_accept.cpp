@@ -78,7 +78,7 @@ TEST(Listener, IsFoundWhereItListensForAllInterfaces) {
   const Socket listener = listening(INADDR_ANY);
   sockaddr_in name = name_of(listener);
   name.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  std::vector<std::byte> address(sizeof name + 40);  // as some providers tell it, with room behind it
+  std::vector<std::byte> address(sizeof name + 40);  // as some providers return it: with unused room at the end
   std::memcpy(address.data(), &name, sizeof name);
   EXPECT_TRUE(accept_only_who_speaks(address));
 }

@@ -1,4 +1,4 @@
-// Which ranks have failed, by what was heard of them and when; tests pass the time in.
+// Which ranks have failed, by what was heard of them and when. Tests set the time.
 #if __has_include(<rdma/fabric.h>)
 
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ TEST(FailureDetector, ARankThatIsNotAskedOwesNoAnswer) {
 TEST(FailureDetector, AnAnswerIsAwaitedForThreeQuartersOfTheTimeout) {
   Parts zero(0, 2, 10s);
   zero.detector.asked(1, begun);
-  zero.detector.asked(1, begun + 7s);  // the first ask counts
+  zero.detector.asked(1, begun + 7s);  // time runs from the first request
   EXPECT_TRUE(zero.detector.answers(1, begun + 7499ms));
   EXPECT_FALSE(zero.detector.answers(1, begun + 7500ms));
   EXPECT_EQ(zero.detector.silence(1, begun + 8s), 8s);

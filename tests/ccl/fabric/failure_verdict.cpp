@@ -1,4 +1,4 @@
-// On which failure ranks agree, and how a suspicion is judged; tests pass the time in.
+// On which failure ranks agree, and how a suspicion is judged. Tests set the time.
 #if __has_include(<rdma/fabric.h>)
 
 #include <gtest/gtest.h>

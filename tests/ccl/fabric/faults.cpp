@@ -62,7 +62,7 @@ class PromptWire : public Wire {
 
 struct Outcome {
   Fates met;
-  std::vector<int> carried;  // in that order
+  std::vector<int> carried;  // the numbers of messages, in the order in which they were carried
   std::size_t failed = 0;
 };
 

@@ -1,4 +1,5 @@
-// How news spread in a large communicator, in which each rank talks to few others; without a fabric, turn by turn.
+// How news spread in a large communicator, in which each rank talks to few others. Without a fabric: ranks send in
+// turn, and each message arrives at once.
 #if __has_include(<rdma/fabric.h>)
 
 #include <gtest/gtest.h>
@@ -17,7 +18,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Ranks that each are on a host of their own: "h0", "h1", ... Messages take a turn.
+// Ranks that each are on a host of their own: "h0", "h1", ... settle() lets them send in turn, and each message arrives
+// at once.
 class Ranks {
  public:
   explicit Ranks(Rank ranks) : told_(static_cast<std::size_t>(ranks)) {
@@ -34,7 +36,8 @@ class Ranks {
   void die(Rank r) { dead_.insert(r); }
   bool dead(Rank r) const { return dead_.contains(r); }
 
-  // Carries messages until nobody has anything to tell; the dead neither tell nor hear. Returns how many there were.
+  // Lets ranks send in turn until none has news left to tell; dead ranks neither send nor receive. Returns the number
+  // of messages.
   int settle(std::size_t room = 4096) {
     int messages = 0;
     for (int before = -1; before != messages;) {
@@ -45,7 +48,7 @@ class Ranks {
     return messages;
   }
 
-  // The most ranks that any one rank has told something.
+  // The most ranks that any one rank has sent messages to.
   std::size_t most_told() const {
     return std::ranges::max(told_, {}, [](const auto& those) { return those.size(); }).size();
   }
@@ -73,7 +76,7 @@ class Ranks {
   std::vector<std::set<Rank>> told_;
 };
 
-constexpr std::size_t few = 14;  // neighbours of 65 to 128 ranks
+constexpr std::size_t few = 14;  // neighbours of a rank at most, where there are 65 to 128 ranks
 
 TEST(Neighbours, AreOfEachOtherAndFew) {
   for (const Rank ranks : {33, 64, 100, 1000})

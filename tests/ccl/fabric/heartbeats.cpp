@@ -1,4 +1,4 @@
-// How often ranks are asked for their state, and what counts as an answer; tests pass the time in.
+// How often ranks are asked for their state, and what counts as an answer. Tests set the time.
 #if __has_include(<rdma/fabric.h>)
 
 #include <gtest/gtest.h>

@@ -51,7 +51,7 @@ TEST(RetransmitQueue, ThoseSentWhileOthersAreStillToBeResentFollowThem) {
   for (std::uint32_t n = 0; n < 3; ++n) keep(kept, n);
   kept.begin_again();
   EXPECT_EQ(resent(kept, 2), std::pair(Numbers({0, 1}), false));
-  keep(kept, 3);  // behind 2, which the receiver lacks
+  keep(kept, 3);  // queued behind message 2, which has yet to be resent
   EXPECT_EQ(resent(kept), std::pair(Numbers({2, 3}), true));
 }
 
@@ -71,7 +71,7 @@ TEST(ProducerBuffer, AreMadeOnce) {
   };
   for (const std::size_t offset : {0, 4, 4, 8}) EXPECT_EQ(piece(offset), std::byte(offset / 4 + 1));
   EXPECT_EQ(made, (std::vector<std::size_t>{0, 4, 8}));
-  EXPECT_EQ(piece(4), std::byte{2});  // still there: the third took the first one's slot
+  EXPECT_EQ(piece(4), std::byte{2});  // still kept: the third piece took the first one's slot
   produced.begin();
   EXPECT_EQ(*produced.whole(s), std::byte{1});
   EXPECT_EQ(*produced.whole(s), std::byte{1});

@@ -15,7 +15,7 @@ Member member(Rank r) {
   return {.address = std::vector(20, std::byte(r)), .host = fmt::format("h{}", r), .home = "h", .process = r + 1};
 }
 
-// What the rank is told while it learns of all others; "": it has learnt of all.
+// The error with which the rank's exchange of members ends; "": it has learnt of all others.
 std::string heard(Store& store, Rank rank, Rank ranks, Clock::duration patience) {
   SealNonce origin{.identity = 7};
   try {
@@ -35,8 +35,8 @@ TEST(Members, ALaterRankHearsWhomRankZeroHasMissed) {
   EXPECT_EQ(heard(*store, 1, 3, 20s), "lost 1: rank 1 did not join in time, as rank 0 found");
 }
 
-// Rank 0 publishes the members in notes of 256 each. The missing member belongs to the second note; the first one is
-// published by then.
+// Rank 0 publishes the members in store entries of 256 each. The missing member belongs to the second entry; the first
+// one is published by then.
 TEST(Members, SoItDoesOfAMemberOfAFurtherNote) {
   constexpr Rank ranks = 300, missing = 280;
   const auto store = memory_store();

@@ -42,7 +42,7 @@ TEST(PieceReassembly, WhatComesAfterTheEndIsIgnored) {
   const std::uint32_t old = all.open(2, 1, true).value();
   all.close(old);
   EXPECT_EQ(all.land(old), -1);
-  const std::uint32_t next = all.open(2, 3, true).value();  // in the same place
+  const std::uint32_t next = all.open(2, 3, true).value();  // takes the closed one's slot
   EXPECT_NE(next, old);
   EXPECT_EQ(all.land(old), -1);
   EXPECT_EQ(all.land(next + 2), -1);  // it has two pieces
@@ -91,7 +91,7 @@ TEST(PieceReassembly, EveryPlaceCanBeUsed) {
   for (std::size_t i = 0; i < open.size(); ++i) EXPECT_EQ(all.land(open[i] + 1), static_cast<Rank>(i));
 }
 
-// The bytes that each rail gets. Speeds are in bytes a microsecond; `ahead` pieces are always under way.
+// The bytes that each rail gets, if they move `speeds` bytes a microsecond and `ahead` pieces are always under way.
 std::vector<std::size_t> shares(std::span<const double> speeds, std::size_t pieces, std::size_t ahead) {
   struct Piece {
     int rail;
@@ -203,7 +203,7 @@ TEST(Rails, TheNextOneTakesThePacketsOfOneThatIsLeft) {
   }
 }
 
-// Checks for overdue rails with a patience of a second. Times are since the test began.
+// Checks a rail for stalls, with a patience of a second. Times are since the test began.
 class OverdueRail : public ::testing::Test {
  protected:
   using Is = StallDetector::Is;
@@ -331,7 +331,7 @@ TEST(RailSet, IsAllBelowOneAndSomeOfTheNext) {
   }
 }
 
-// A rail that was given up no longer counts once another takes its place.
+// A rail that was given up no longer counts once another rail has taken its slot.
 TEST(Traffic, CountsTheRailThatHasThePlaceOfAFormerOne) {
   Traffic t(2);
   const auto counts = [&] { return std::pair(t.sent_to(1)[0], t.arrivals()(1)[0]); };

@@ -97,7 +97,7 @@ TEST(Presence, WhatIsNotAnsweredIsAskedByDatagramsAndBack) {
   EXPECT_TRUE(holds_in_time(is_on(0))) << "datagrams may be lost, so a wire is tried again";
 }
 
-// A link of 1 Mb/s carries some 300 messages a second, of which there are two for each ask.
+// A link of 1 Mb/s carries some 300 messages a second, and each heartbeat takes two: the request and its answer.
 TEST(Presence, ARankIsAskedNoFasterThanItAnswers) {
   constexpr auto answers_after = 60ms, apart = 1ms;
   Presence zero = presence_of(0, 2), one = presence_of(1, 2);
@@ -151,8 +151,8 @@ TEST(Presence, WhoHearsNothingOfMostOthersDoubtsItself) {
   EXPECT_FALSE(cut_off(other));
 }
 
-// For this time, reports each message that is owed as failed with this error, or for 0 as sent. Returns how many there
-// were.
+// For this time, reports each message that is due as failed with this error, or as sent if the error is 0. Returns the
+// number of these messages.
 int owed_for(Presence& p, std::chrono::milliseconds time, int error) {
   int count = 0;
   for (const Deadline end = Clock::now() + time; Clock::now() < end; std::this_thread::sleep_for(1ms))

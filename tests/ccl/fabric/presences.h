@@ -26,7 +26,7 @@ inline Presence presence_of(Rank rank, Rank ranks, std::chrono::milliseconds tim
   return {roster_of(rank, ranks), timeout, paths};
 }
 
-// The parts of a Presence, for tests that pass the time in.
+// The parts of a Presence, for tests that set the time.
 struct Parts {
   Parts(Rank rank, Rank ranks, std::chrono::milliseconds timeout, ControlPaths paths = {})
       : roster(roster_of(rank, ranks)),
@@ -77,7 +77,7 @@ inline bool cut_off(Presence& p) { return p.lock().detector().cut_off(Clock::now
 inline void mark_lost(Presence& p, Rank r) { p.lock().verdict().mark_lost(r, Clock::now()); }
 inline void refuse(Presence& p, Rank r) { p.lock().detector().refused(r, Clock::now()); }
 
-// Sends what is owed, as Control does, but over a wire on which all is lost.
+// Takes the messages that are due and reports them as sent, as ControlLink does, but none arrives.
 inline void send_in_vain(Presence& p) {
   for (const Rank r : p.take_owed()) {
     const int path = p.lock().queue().path(r);

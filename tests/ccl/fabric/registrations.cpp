@@ -92,7 +92,7 @@ TEST(Registrations, OneInUseStays) {
   k.all.expose({memory + 1000, 1000});
   const auto used = k.all.of(memory, 1, true);
   k.all.of(memory + 1000, 1, true);
-  k.all.of(memory + 1000, 1, true);  // twice, each for this use alone
+  k.all.of(memory + 1000, 1, true);  // there is no room to keep it: registered anew for each use
   EXPECT_EQ(k.made, 3);
   EXPECT_EQ(k.all.of(memory, 1, true), used);
 }
@@ -175,7 +175,7 @@ TEST(Registrations, AllHaveAFurtherRailOrNone) {
   for (const auto& use : {one, other}) EXPECT_EQ(use->address(2, use->of().begin), use->address(0, use->of().begin));
 }
 
-// The watcher is called, as in a transport, before the pages are given back: it can still read them.
+// As in a transport, the watcher ends registrations before the device gives the pages back: it can still read them.
 TEST(Registrations, OfADevicesMemoryEndBeforeItsPages) {
   Kept k(4);
   bool read = false;

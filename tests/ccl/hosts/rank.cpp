@@ -36,7 +36,8 @@ std::unique_ptr<Communicator> joined(const LaunchedProcess& l) {
   return c;
 }
 
-// Sums `data` over the ranks. Returns whether rank 0 sees the file, which the last number tells.
+// Sums `data` over the ranks. Rank 0 puts into the last element whether the file exists, so that every rank can return
+// that.
 bool sum_and_look(Communicator& c, std::vector<std::int32_t>& data, const char* file) {
   std::ranges::fill(data, c.rank() + 1);
   data.back() = c.rank() == 0 && std::filesystem::exists(file) ? 1 : 0;

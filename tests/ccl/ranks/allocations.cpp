@@ -31,8 +31,9 @@ namespace {
 
 constexpr int like_calls = 20, most_rounds = 20;
 
-// What ranks allocate while each, a thread, repeats the call. Whoever waits for long may allocate, as it looks whether
-// the others still live, so a round without an allocation is enough: what a call allocates is there in each round.
+// The allocations of ranks, which are threads, while each repeats the call; "": none. A rank that waits for long may
+// allocate when it checks whether the others still live, so one round without allocations is enough: those of the call
+// itself would be in every round.
 template <class Call>
 std::string allocated_by(const Call& call) {
   return run_ranks("loopback", 2, [&](Communicator& c) {

@@ -9,7 +9,7 @@ namespace {
 
 using kernels::Reduction;
 
-// Types and operators in turn.
+// Gives each call another type and operator, so that all have their turn.
 void every_kind(Call& call, std::size_t turn) {
   call.type = kernels::dtypes()[turn % kernels::dtype_count];
   call.op.kind = static_cast<Reduction>(turn / 3 % kernels::reduction_count);

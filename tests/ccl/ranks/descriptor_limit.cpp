@@ -45,8 +45,8 @@ TEST(DescriptorLimit, IsRaisedForALargeCommunicatorAlone) {
       testing::ExitedWithCode(0), "");
 }
 
-// Clients are in the server's process. The server finds that no descriptor is left whenever it looks for the next
-// connection, so a client that takes the last one waits for it, and one that gets none tries again.
+// Clients share the descriptors of the server's process. One that takes the last descriptor waits until the server
+// wants to accept it, finds none left, and raises the limit; one that gets none tries again.
 std::shared_ptr<Store> client_of(const TcpStoreServer& server) {
   const Deadline deadline = Clock::now() + 60s;
   for (;;) {
@@ -89,9 +89,9 @@ TEST(DescriptorLimit, IsNamedWhereItIsTooLow) {
       testing::ExitedWithCode(0), "rank 0 of 2 may have [0-9]+ descriptors.*expected room for 70 more .ulimit -n");
 }
 
-// Exits with the number of times that the store told of its limit. Clients are in the server's process: with an even
-// number of descriptors the server's accept finds none left, with an odd one a client's socket does. Then the client
-// gets the descriptor that was kept back, and the server's accept finds none.
+// Fills a store with clients, and exits with the number of times that the store reported its limit. Clients are in the
+// server's process: with an even number of descriptors the server's accept finds none left, with an odd one a client's
+// socket does. Then the client gets the descriptor that was kept back, and the server's accept finds none.
 void fill_a_store(rlim_t descriptors) {
   limit_to(next_descriptor() + descriptors, next_descriptor() + descriptors);
   net::Descriptor kept_back(dup(STDERR_FILENO));

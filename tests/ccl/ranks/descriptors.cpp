@@ -181,7 +181,7 @@ bool anybody_at(int port) {
   return static_cast<bool>(net::connect_before(net::addresses_of("127.0.0.1", port).front(), Clock::now() + 60s));
 }
 
-// A job's ranks meet again and again at their address; between these meetings nobody listens there.
+// A job's ranks rendezvous again and again at its address; in between, nobody listens there.
 TEST(Descriptors, AJobsMeetingPlaceIsClosedOnceAllHaveMet) {
   const int port = net::local_address(net::listen_at("127.0.0.1", 0)).port();
   EXPECT_EQ(in_processes(2,

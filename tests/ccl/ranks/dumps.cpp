@@ -69,7 +69,7 @@ class Dumps : public testing::Test {
     return found.empty() ? RankDump{} : found.front();
   }
   using Told = std::function<bool(const RankDump&)>;
-  // Whether in time some dump shows what `told` looks for.
+  // Whether, before long, some dump satisfies `told`.
   bool comes_to_be_told(const Told& told) const {
     for (int i = 0; i < 12'000; ++i, std::this_thread::sleep_for(5ms))
       if (std::ranges::any_of(all_dumps(), told)) return true;

@@ -28,7 +28,8 @@ void expect(bool right, const std::string& what) {
   if (!right) throw std::runtime_error(what);
 }
 
-// Does the work in a forked process, and waits for its end. Returns its error; empty: it went well. `forked` is told.
+// Does the work in a forked process, and waits for its end. Returns its error; empty: it went well. Sets `forked` to 1
+// once the child exists.
 std::string in_child(const std::function<void()>& work, std::atomic<int>* forked = nullptr) {
   std::array<int, 2> ends;
   expect(pipe(ends.data()) == 0, "no pipe");
@@ -93,7 +94,7 @@ float sum_over(Communicator& c) {
 
 class Forks : public testing::TestWithParam<std::string> {
  protected:
-  // Lets a child of rank 0 do the work; the ranks' sums must stay right.
+  // Lets a child of rank 0 do the work between sums of the ranks, which must stay right.
   static std::string beside(const std::function<void(Communicator&)>& work) {
     const StillWhileForking forking;
     return run_ranks(GetParam(), 2,
@@ -211,7 +212,7 @@ TEST(ForkedHandles, AreTheParents) {
   trellis_stream stream = nullptr;
   ASSERT_EQ(trellis_stream_create(&stream), TRELLIS_OK);
   EXPECT_EQ(in_child([&] {
-              trellis_comm own = nullptr;  // in the first place of the child's table
+              trellis_comm own = nullptr;  // takes the first slot of the child's handle table
               expect(trellis_comm_create_all(&own, 1, nullptr) == TRELLIS_OK, trellis_last_error());
               expect(own != comm, "the child's communicator has the parent's handle");
               const auto refused = [&](trellis_result result) {

@@ -124,7 +124,7 @@ TEST(Memory, CommunicatorsInThreadsShareRooms) {
             "");
 }
 
-// Only the ends of exposed memory can't be read by peers, so data are not copied to scratch first.
+// Peers can read exposed memory except for its ends, so data are not copied to scratch for them first.
 TEST(Memory, ExposedMemoryIsNotShownOnceMore) {
   constexpr std::size_t bytes = std::size_t{4} << 20;
   EXPECT_EQ(run_ranks("shared_memory", 4,

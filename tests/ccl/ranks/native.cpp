@@ -39,7 +39,7 @@ std::vector<float> sum_of(Rank ranks, std::size_t count) {
   return out;
 }
 
-// A rank with memory on its core.
+// A rank with buffers on its core: put() writes the input, get() reads the output.
 struct OnCore {
   Communicator& c;
   device::Device& d;
@@ -119,7 +119,8 @@ TEST(Native, WhatItDoesNotCoverOurSchedulesDo) {
                        r.expect_told("native collectives have no broadcast");
                        r.c.all_reduce(r.in, r.out, n, kernels::DType::f32, {.kind = kernels::Reduction::prod});
                        r.expect_told("native collectives do not know prod");
-                       // One rank's memory is the host's: it alone knows, and all use a schedule.
+                       // Rank 2's input is in the host's memory, which native collectives refuse. Only rank 2 knows
+                       // that, so it tells the others, and all use a schedule.
                        std::vector<float> host = numbers(r.c.rank(), n);
                        r.c.all_reduce(r.c.rank() == 2 ? host.data() : r.in, r.out, n, kernels::DType::f32);
                        const auto expected = sum_of(3, n), seen = r.get(n);
@@ -198,8 +199,8 @@ TEST(Native, GroupsInWhichRanksBeginInDifferentOrdersEnd) {
   EXPECT_EQ(on_cores(4, [](const OnCore& r) { Parted(r).sum_both_in_groups(r.c.rank() < 2); }), "");
 }
 
-// State of hosts whose native all_reduce computes nothing. It ends once all have begun it; on the late rank, a while
-// after all others have closed their devices.
+// What the hosts of a run share. Their native all_reduce computes nothing, and ends once all ranks have begun it; but
+// on the late rank, only a while after all others have closed their devices.
 struct Ends {
   static constexpr int late = 2;
   const int ranks;

@@ -1,5 +1,5 @@
-// All-to-all rounds: the same bits as messages over lanes, one operation after another, and calls that differ are
-// found.
+// All-to-all rounds give the same bits as messages over lanes, also in many operations one after another, and calls
+// that differ between ranks are found.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -23,14 +23,15 @@ void sums(Call& call, std::size_t turn) {
 
 class Rounds : public testing::TestWithParam<std::tuple<std::string, Rank>> {};
 
-// With rounds, tests of collectives see them.
+// The other tests of collectives use rounds, which are on unless the config turns them off.
 TEST_P(Rounds, LanesGiveTheInterpretersBitsWithoutThem) {
   const auto& [transport, ranks] = GetParam();
   const std::size_t counts[] = {1, 13, 1000};
   EXPECT_EQ(run_cases(transport, ranks, counts, sums, {.rounds = false}), "");
 }
 
-// From a message within the head to what fills the room, and beyond: with counts that do not divide by the ranks.
+// From messages within a round's cell to those that fill its room in shared memory, and beyond; some counts are no
+// multiples of the number of ranks.
 TEST_P(Rounds, OfEverySizeHaveTheInterpretersBits) {
   const auto& [transport, ranks] = GetParam();
   for (const char* algorithm : {"direct", "mesh"})
@@ -43,7 +44,7 @@ TEST_P(Rounds, OfEverySizeHaveTheInterpretersBits) {
               "");
 }
 
-// Ranks that are ahead write to the place of the round before the last one.
+// A rank has two places, which its rounds use in turn: if it is ahead, it overwrites its round before the last one.
 TEST_P(Rounds, FollowEachOtherAsRanksComeAndGo) {
   const auto& [transport, ranks] = GetParam();
   EXPECT_EQ(run_ranks(transport, ranks,
@@ -78,7 +79,8 @@ INSTANTIATE_TEST_SUITE_P(Over, Rounds,
                            return fmt::format("{}_{}", std::get<0>(p.param), std::get<1>(p.param));
                          });
 
-// A call that needs no answer ends on both ranks; what follows tells that they differed.
+// The root of a broadcast waits for no answer, so with two roots the broadcast ends on both; the next operation tells
+// that the calls differed.
 TEST(Rounds, TellOfCallsBeforeThatDiffered) {
   const std::string said = run_ranks("shared_memory", 3,
                                      [](Communicator& c) {

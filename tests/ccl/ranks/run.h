@@ -32,7 +32,8 @@ std::string run_devices(const std::string& device, Rank ranks, const DeviceFunct
 std::string run_devices(const std::function<std::shared_ptr<device::Device>(Rank)>&, Rank ranks, const DeviceFunction&,
                         const std::string& algorithm = "");
 
-// A prefix for the host's name in a configuration: letters follow, as in "ABBA", by which each rank gets its host.
+// If the host's name in a config begins with this, a letter for each rank follows, as in "ABBA", and ranks with equal
+// letters are on one host.
 inline constexpr std::string_view hosts_by_rank = "by rank: ";
 std::string run_ranks(std::string_view transport, Rank ranks, const RankFunction&, const Config& = {});
 
@@ -46,10 +47,11 @@ bool each_line_has_one_of(const std::string& said, const std::vector<std::string
 // A deadline for tests that wait for one: no running rank is silent for so long, however busy the machine.
 inline constexpr std::chrono::seconds long_deadline{6};
 
-// The results of cases that each run in a process of their own, so that those which wait for a deadline wait together.
+// Runs each case in a process of its own, all at the same time, so that cases which wait for a deadline wait together.
+// Returns the cases' results.
 using SaidByCase = std::function<std::string(std::size_t number)>;
 std::vector<std::string> at_once(std::size_t cases, const SaidByCase&);
-// The same for each transport that can be used here: a line for each with a result that is not empty.
+// The same with a case for each transport that can be used here. Returns a line for each whose result is not empty.
 std::string over_each_transport(const std::function<std::string(const std::string& transport)>&);
 
 // The registered transports that this machine can use. Over one that knows hosts, each host has two ranks.
@@ -58,7 +60,8 @@ std::vector<std::string> between_processes();  // those whose ranks are processe
 inline bool across_hosts(std::string_view transport) {
   return transport_named(transport).reach == TransportKind::Reach::hosts;
 }
-// Transports with numbers of ranks: `all` for those within a host, which take less time, and `on_hosts` across hosts.
+// Pairs of a usable transport and a number of ranks: from `on_hosts` if the transport crosses hosts, which takes more
+// time, else from `all`.
 std::vector<std::tuple<std::string, Rank>> transports_and_ranks(const std::vector<Rank>& all,
                                                                 const std::vector<Rank>& on_hosts);
 

@@ -114,7 +114,7 @@ TEST(Wire, OtherTypesAndOperatorsTravelAsTheyAre) {
             "");
 }
 
-// This holds for a schedule of the caller's, and for permuted data.
+// Values are rounded as they are sent also in a caller's own schedule, and in a permute.
 TEST(Wire, SchedulesOfTheCallersRoundToo) {
   const auto ring = schedule::make("ring", {.dims = {3}});
   const std::vector<schedule::Pair> swapped = {{0, 1}, {1, 0}};
@@ -162,7 +162,7 @@ TEST(Wire, StochasticRoundingHasNoBias) {
             "");
 }
 
-// What rank 1 says where rank 0 was told of another type than the others.
+// The error of rank 1 if rank 0 is configured to send bf16, and the others to send f32.
 std::string told_differently(Rank ranks, const char* algorithm) {
   const auto store = memory_store();
   std::string said;
@@ -201,7 +201,7 @@ TEST(Wire, RanksThatWereToldDifferentlyFindOut) {
   EXPECT_TRUE(found || heard) << said;
 }
 
-// One of them sends over lanes, and the others publish a round.
+// Rank 0, which rounds to bf16, sends over lanes, and the others publish a round.
 TEST(Wire, RanksThatWereToldDifferentlyFindOutWithRoundsToo) {
   const std::string said = told_differently(3, "direct");
   EXPECT_NE(said.find(as_bf16), std::string::npos) << said;

@@ -1,4 +1,4 @@
-// How ranks meet that another program has started.
+// How ranks that another program has started find each other.
 #include "ccl/rendezvous/environment.h"
 
 #include <gtest/gtest.h>
@@ -141,7 +141,8 @@ TEST(StoreFromEnvironment, AnotherSecretAtTheAddressIsSaid) {
   }
 }
 
-// A relay had the address first, and passes bytes on to rank 0's store at the next port: no more than hellos reach it.
+// A relay listens at the job's address, and passes bytes on to rank 0's store, which had to take the next port. Ranks
+// notice that: the relay carries no more than their hellos.
 TEST(StoreFromEnvironment, ARelayAtTheAddressIsPassedOver) {
   int port = 0;
   Relay relay("127.0.0.1", 0, [&] { return port + 1; });

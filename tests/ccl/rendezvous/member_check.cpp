@@ -35,7 +35,7 @@ TEST(RollCall, AllWhoComeGoOn) {
 }
 
 TEST(RollCall, WhoDoesNotComeIsNamed) {
-  // The first that is missing is named, and that is node 0 however late the others begin.
+  // If several are missing, the first is named; here that is node 0, however late the others begin.
   EXPECT_EQ(call({{.noun = "node", .mine = 1, .members = 3}, {.noun = "node", .mine = 2, .members = 3}}, 100ms),
             std::vector<std::string>(2, "node 0 did not join in time"));
 }

@@ -22,7 +22,7 @@ std::ptrdiff_t entries(const char* folder) {
   return std::distance(std::filesystem::directory_iterator(folder), std::filesystem::directory_iterator());
 }
 
-// The descriptors and threads of this process. They may become fewer, as other tests' servers end.
+// The numbers of descriptors and threads of this process. They may fall during a test, as other tests' servers end.
 struct Held {
   std::ptrdiff_t descriptors = entries("/proc/self/fd"), threads = entries("/proc/self/task");
   bool at_most(const Held& other) const { return descriptors <= other.descriptors && threads <= other.threads; }
@@ -96,7 +96,7 @@ TEST_F(OwnStores, StayAsLongAsSomebodyMayCome) {
   EXPECT_EQ(from_outside()->add("n", 1), 1) << "the first to come";
 }
 
-// Several communicators share a job's store: when one leaves, the other's notes stay.
+// Several communicators share a job's store: when one leaves, the other's entries stay.
 TEST_F(OwnStores, APrefixIsLeftAlone) {
   const auto own = own_store(serve());
   PrefixStore one(own, "1"), ten(own, "10");

@@ -23,7 +23,7 @@ using namespace std::chrono_literals;
 Deadline in(Clock::duration d) { return Clock::now() + d; }
 std::string text(const Bytes& b) { return {reinterpret_cast<const char*>(b.data()), b.size()}; }
 
-// A kind of store, with a view for each rank.
+// A store of one kind. join() returns a rank's view of it.
 struct Place {
   virtual ~Place() = default;
   virtual std::shared_ptr<Store> join() = 0;

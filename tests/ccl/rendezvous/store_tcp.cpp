@@ -181,7 +181,7 @@ TEST_F(TcpStore, MalformedFramesEndTheConnectionAndNothingElse) {
   const std::vector<Bytes> bodies = {{std::byte{9}},                              // an unknown verb
                                      {std::byte{1}},                              // no key
                                      {std::byte{2}, std::byte{0}, std::byte{0}},  // an empty one
-                                     {std::byte{4}, std::byte{0}, std::byte{0}},  // nobody leaves
+                                     {std::byte{4}, std::byte{0}, std::byte{0}},  // a leave without a number
                                      {std::byte{1}, std::byte{255}, std::byte{255}, std::byte{'k'}},
                                      too_long};
   std::vector<std::function<Bytes(FrameChain&)>> frames = {
@@ -293,7 +293,8 @@ TEST_F(TcpStore, WhoWaitsLearnsAtOnceThatTheServerHasEnded) {
   EXPECT_LT(Clock::now() - began, 30s);
 }
 
-// A port at which nobody listens, and which the kernel gives to nobody else: a server that is told of it may listen.
+// A port at which nobody listens, and which the kernel gives to no other socket: only a server that is told the port
+// may listen there.
 struct HeldPort {
   net::Descriptor held = net::bound_to(net::addresses_of("127.0.0.1", 0).front(), SOCK_STREAM);
   int port = net::local_address(held).port();

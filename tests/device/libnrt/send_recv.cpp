@@ -45,7 +45,7 @@ class NrtSendRecv : public testing::Test {
     EXPECT_EQ(n_->nrt_async_sendrecv_recv_tensor(t, 0, 4, comm, &request), Status::success) << n_.why();
     return request;
   }
-  // Success once it is done.
+  // Waits until the request is done, and returns success; or the error with which it ends.
   Status end_of(Request request) {
     Status status = Status::success;
     std::size_t size = 0;

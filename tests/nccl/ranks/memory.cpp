@@ -16,7 +16,7 @@ namespace trellis::nccl {
 namespace {
 
 constexpr std::size_t elements = std::size_t{1} << 20;
-constexpr std::size_t ends_of_messages = std::size_t{64} << 10;  // bytes: slots that these may take
+constexpr std::size_t ends_of_messages = std::size_t{64} << 10;  // bytes of slots that these may take
 
 // Memory that the two processes share.
 struct Rendezvous {
@@ -79,7 +79,7 @@ void be_rank(Rendezvous& meeting, int rank) {
   expect(ncclCommDeregister(comm, handle));
   if (slots_for(comm, rank, own.data()) <= ends_of_messages)
     throw std::runtime_error("a buffer that is registered no more took no slots");
-  expect(ncclCommRegister(comm, own.data(), elements * sizeof(float), &handle));  // left to the communicator's end
+  expect(ncclCommRegister(comm, own.data(), elements * sizeof(float), &handle));  // ended by ncclCommDestroy
   expect(ncclCommDestroy(comm));
 }
 

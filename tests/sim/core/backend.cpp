@@ -19,7 +19,7 @@
 namespace trellis::sim::core {
 namespace {
 
-// The draft of a kernel, to which buffers and instructions are added.
+// Builds a Draft, the input of the back end, from buffers and instructions.
 struct Kernel {
   Draft draft;
 
@@ -58,7 +58,8 @@ struct Kernel {
 
 constexpr std::int32_t columns = 2048;
 
-// Copies an input of `turns` tiles to the output by way of SBUF. `anew`: each turn declares its tiles anew.
+// Copies an input to the output by way of SBUF, one tile in each of `turns` turns. `anew`: each turn declares new tiles
+// in SBUF.
 Kernel doubled(int turns, bool anew = true) {
   Kernel k;
   const std::int64_t row = std::int64_t{turns} * columns * 4;
@@ -231,7 +232,7 @@ TEST(CoreBackEnd, AWindowLetsIndependentWorkGoFirst) {
   const ChipSpec chip = chip_named("trn2");
   Kernel k = doubled(1);
   const auto z = k.buffer("z", Space::sbuf, columns * 4, 9);
-  // Scalar's second instruction waits for a store; a third, independent one follows in the text.
+  // The second instruction of the scalar engine waits for a store. A third one, later in the text, does not.
   k.add("activation", Engine::scalar, 0, Kernel::view(z, 0, columns), Kernel::view(3, 0, columns));
   k.draft.follows = {{3, 2}};
   const auto w = k.buffer("w", Space::sbuf, columns * 4, 10);

@@ -57,7 +57,7 @@ class Bench {
   // Checks the program, and runs it.
   void run();
   InstructionCost cost() const { return cost_of(call(), chip); }
-  double cycles() const;  // of its interval
+  double cycles() const;  // until its engine can start the next instruction
 
   // Reads all elements, row after row.
   std::vector<double> read(const View& v);

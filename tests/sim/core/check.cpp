@@ -219,7 +219,7 @@ TEST(CoreCheck, GenerationsDiffer) {
   expect_told(c, {"mode double_row is NeuronCore-v3's and later"});
 }
 
-// A kind on 128 rows. Outputs and inputs: the elements of a row of each.
+// An instruction kind to test on 128 rows. Outputs and inputs: how many elements a row of each has.
 struct Rows {
   std::string_view kind;
   Engine engine;
@@ -253,7 +253,8 @@ void expect_rows_told(Bench& b) {
   }
 }
 
-// An operand with a row less than the output, or an output with a row less than the data, leads to other memory.
+// If an operand had one row fewer than the output, or an output one row fewer than the data, the instruction would
+// access memory outside it. The check must refuse that.
 TEST(CoreCheck, OperandsHaveTheOutputsRows) {
   for (const Rows& kind : kinds_of_rows) {
     Bench b("trn3");

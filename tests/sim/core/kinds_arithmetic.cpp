@@ -210,7 +210,7 @@ TEST(CoreScalarTensorTensor, IsOneStepAfterTheOther) {
   }
 }
 
-// The bits are those of a cast of the whole matrix, although the instruction writes only a part of it.
+// An instruction that rounds a part of a matrix stochastically gives the bits that the cast kernel gives for the whole.
 TEST(CoreRounding, StochasticIsThatOfTheKernel) {
   constexpr std::int32_t rows = 6, columns = 50;
   constexpr std::size_t first = 1000, pitch = 300;

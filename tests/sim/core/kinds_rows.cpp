@@ -249,7 +249,7 @@ TEST(CoreActivation, EveryFunctionIsNearItsDefinition) {
     for (std::size_t i = 0; i < zs.size(); ++i) {
       const double want = truth(func, xs[i]);
       const bool cancels =
-          func == ActivationFunction::silu_dx || func == ActivationFunction::gelu_dx;  // two terms near their zero
+          func == ActivationFunction::silu_dx || func == ActivationFunction::gelu_dx;  // terms cancel near their zero
       EXPECT_NEAR(zs[i], want, std::fabs(want) * 0x1p-21 + (cancels ? 0x1p-22 : 1e-9)) << name(func) << " of " << xs[i];
     }
   }

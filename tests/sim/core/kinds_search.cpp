@@ -32,7 +32,8 @@ TEST(CoreTop8, LargestPlacesAndReplacement) {
   }
 }
 
-// Equal values are matched with equal elements in turn: upwards by nc_find_index8, downwards by nc_match_replace8.
+// Equal values are matched with different ones of the equal elements: from the first on by nc_find_index8, from the
+// last on by nc_match_replace8.
 TEST(CoreTop8, EqualValuesTakeTheirTurns) {
   Bench b;
   const View x = b.add(plain(DType::f32, 1, 11)), values = b.add(plain(DType::f32, 1, 8));

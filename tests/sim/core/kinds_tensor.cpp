@@ -56,7 +56,7 @@ TEST(CoreMatmul, DoubleRowsAreTwoHalvesOfTheSum) {
   b.set("nc_matmul", Engine::tensor, {p}, {s, x}, {with(Key::mode, 1)});
   const auto ss = b.fill(s), xs = b.fill(x);
   b.run();
-  expect_product(ss, xs, b.read(p), 32, 6, 10);  // 16 x 2 rows of 6 are 32 rows of 6
+  expect_product(ss, xs, b.read(p), 32, 6, 10);  // 16 partitions of 2 rows each are 32 rows of 6
 }
 
 TEST(CoreTranspose, IsExact) {

@@ -141,13 +141,13 @@ TEST(CoreProgramsRegistry, RefusesSizesBeyondWhatItCountsWith) {
             << name;
       }
       Arguments arguments(program.parameters);
-      arguments.set(p.name, "2147483392");  // below, and a multiple of what programs want
+      arguments.set(p.name, "2147483392");  // below 2^31, and a multiple of what programs want
       EXPECT_EQ(why([&, &of = program] { of.build(arguments, chip); }).find('-'), std::string::npos)
           << name << " " << p.name;
     }
 }
 
-// With so little memory no tile of a factor is left beside the sums.
+// With so little memory, the sums leave no room for a tile of a factor.
 TEST(CoreProgramsRegistry, RefusesAChipWithTooLittleMemory) {
   Figures figures = chip_named("trn2").figures();
   figures.set("sbuf.partition", "76 KiB");

@@ -68,7 +68,7 @@ memset vector x[0+64 @0 64x1] value=1
 memset gpsimd x[64+64 @0 64x1] value=2
 memset vector x[0+128 @0 1x1] value=1
 )");
-  EXPECT_EQ(races(p, chip_named("trn2")).size(), 1U);  // the last with the one on gpsimd alone
+  EXPECT_EQ(races(p, chip_named("trn2")).size(), 1U);  // between the last memset and the one on gpsimd
 }
 
 // Two instructions raise the semaphore: a wait for 2 orders both, and a wait for 1 neither.

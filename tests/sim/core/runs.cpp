@@ -239,7 +239,8 @@ TEST(CoreRuns, ARegisterHoldsWhatAnAddressCanBeMadeOf) {
     EXPECT_THROW(run_moves(value, added), std::invalid_argument) << value << " + " << added;
 }
 
-// What a register leads to ends within its buffer, in every byte: the last iteration would move 192 bytes beyond it.
+// A register must not lead a transfer beyond its buffer by a single byte. Here the last iteration would move 192 bytes
+// that lie beyond it.
 TEST(CoreRuns, RegistersLeadNoByteOutOfABuffer) {
   const ChipSpec chip = chip_named("trn2");
   const auto told = [&](const std::string& lines) {

@@ -156,7 +156,7 @@ TEST(RunOfJobs, ALoadSharesHbmWithTransfers) {
   EXPECT_GT(ended(true, hbm), ended(false, hbm));
 }
 
-// A later end that was foreseen before a rate rose must not count.
+// A run ends with its last arrival. A later end, which was predicted before a transfer's rate rose, must not count.
 TEST(RunOfJobs, EndsWithTheLastArrival) {
   const Kept k("torus", "torus:4x4x4", {.bytes = 64e6, .fold = false}, "slow:0-1:0.5");
   Time last = 0;

@@ -102,7 +102,7 @@ TEST(Checkpoint, IsNotCutForAnotherModel) {
   o.origin = origin_of({.step = c, .trainer = {}, .data = {}, .experiment = {}}, {}, "");
   save_two(folder.path() / "first", c, 2, o);
   const TensorSource source(folder.path() / "first" / tag_name(2));
-  c.seed = 99, c.strategy.tensor = 1;  // which change no weight's meaning
+  c.seed = 99, c.strategy.tensor = 1;  // settings that change no weight's meaning
   EXPECT_EQ(read_done(reshard(source, c, 1, folder.path() / "second")).origin.settings, source.info().origin.settings);
   c.model.num_layers = 2;
   EXPECT_EQ(why([&] { reshard(source, c, 1, folder.path() / "third"); }),

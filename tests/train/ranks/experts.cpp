@@ -286,7 +286,8 @@ TEST(Routing, TokensBeyondTheCapacityHaveNoRow) {
   slots_of(rule, {}, 5, chosen, counts, slots);
   EXPECT_EQ(std::vector(slots, slots + 5), (std::vector<std::int32_t>{1, 2, 0, 3, 4}));
   slots_of(rule, {.capacity = 2, .ranks = 2}, 5, chosen, counts, slots);
-  // Two ranks have experts 0, 1 and 2, 3: their first ones' rows come first.
+  // Rank 0 has experts 0 and 1, and rank 1 has experts 2 and 3. First come the rows of each rank's first expert (0 and
+  // 2), then those of its second (1 and 3).
   EXPECT_EQ(std::vector(slots, slots + 5), (std::vector<std::int32_t>{2, 3, 0, -1, 6}));
 }
 

@@ -102,7 +102,7 @@ TEST(Oracle, TenStepsOfBertAreThoseOfPyTorch) {
   expect_like_torch(golden, bert(2, 2, true), 8, set_batch);
 }
 
-// Experts on all layouts: E ranks of the data-parallel ones share them out.
+// Experts on several layouts: E of the data-parallel ranks share them out.
 TEST(Oracle, ThirtyStepsOfMixtralAreThoseOfHuggingFace) {
   std::ifstream in(std::string(TRELLIS_SOURCE_DIR) + "/tests/oracles/moe_torch.json");
   const nlohmann::json golden = nlohmann::json::parse(in);

@@ -149,7 +149,7 @@ TEST(Resumed, AdaptersMayBeAddedToWeightsWithoutThem) {
   EXPECT_EQ(kept(run_of(c)), Steps{10});
 }
 
-// A rank that finds all its moments begins anew as well if another rank does not.
+// If one rank lacks moments in the checkpoint, all ranks begin with new moments, also those that find all of theirs.
 TEST(Resumed, MomentsAreLoadedOnAllRanksOrOnNone) {
   const Folder folder;
   JobConfig c = run_in(folder);

@@ -45,7 +45,7 @@ void set_batches(Job&, std::size_t step, std::int32_t ignored_every = 0);
 JobConfig run_in(const Folder&);
 
 using Steps = std::vector<std::int64_t>;
-Steps kept(const std::filesystem::path& run);  // of its complete checkpoints
+Steps kept(const std::filesystem::path& run);  // steps of its complete checkpoints
 
 struct Trial {
   Steps saved;

@@ -192,7 +192,7 @@ TEST(Fabric, MemoryThatIsFreedAndMappedAgainGivesRightData) {
     const float sum = static_cast<float>(3 + 3 * turn);
     if (std::count(data, data + count, sum) != count) throw std::runtime_error(fmt::format("turn {}", turn));
   };
-  const auto maps = [](void* at) {  // there again, unless something else is by now
+  const auto maps = [](void* at) {  // at the same address again, unless it is in use by now
     void* const got = mmap(at, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (got == MAP_FAILED) throw std::runtime_error("mmap");
     return got;
@@ -237,8 +237,8 @@ void exchange_small_and_large(Communicator& c) {
     if (std::ranges::count(data, i) != small) throw std::runtime_error(fmt::format("message {}", i));
   }
   for (int i = 0; i < rounds; ++i) {
-    more.assign(medium, c.rank() == 0 ? i : -1);      // what was sent before may still have to be sent again
-    std::ranges::fill(data, c.rank() == 0 ? i : -1);  // follows while the other may still have to be sent again
+    more.assign(medium, c.rank() == 0 ? i : -1);      // an earlier message may still have to be resent
+    std::ranges::fill(data, c.rank() == 0 ? i : -1);  // sent while the message before it may still have to be resent
     if (c.rank() == 0) {
       c.send(more.data(), more.size(), DType::i32, 1);
       c.send(data.data(), small, DType::i32, 1);

@@ -43,7 +43,7 @@ bool would_sleep(Wire& wire) {
 // Two wires of a provider; null: this libfabric does not have it.
 class WireDescriptor : public testing::TestWithParam<const char*> {
  protected:
-  // Sends a message, and polls the receiver only if it is to take it.
+  // Sends a message. If `is_taken`, polls the receiver until it has the message, else does not poll it.
   void send(bool is_taken) {
     ASSERT_TRUE(there_->receive({got_.data(), got_.size()}, in_));
     bool posted = false;

@@ -55,7 +55,7 @@ struct Plan {
     if (fabric.rails == 1 || up_to(2) != 0) return;
     const int rail = up_to(static_cast<std::uint32_t>(fabric.rails - 1));
     if (up_to(3) == 0)
-      draw("fail", 100);  // the last one counts
+      draw("fail", 100);  // overrides the one above
     else
       draw("stick", 1 + up_to(60));
     draw("early", up_to(1));

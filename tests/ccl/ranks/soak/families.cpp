@@ -133,8 +133,8 @@ class Life {
 
   void work() { std::this_thread::sleep_for(std::chrono::milliseconds(own_() % 30)); }
 
-  // Splits the ranks into parts, and these into parts. After a failure in a part, the next call of the whole fails as
-  // well.
+  // Splits the communicator at random, and the parts again, down to `depth`. After a failure in a part, the next call
+  // on the whole fails as well.
   void be_in_parts(Communicator& c, const Who& who, std::mt19937& random, int depth) {
     std::vector<std::uint32_t> colors;
     for (std::size_t i = 0; i < who.size(); ++i) colors.push_back(static_cast<std::uint32_t>(random() % 2));
