@@ -42,7 +42,6 @@ void Rounds::publish(std::uint32_t mark, std::span<const Message> messages, bool
 
 std::byte* Rounds::place_for(RoundCell& cell, std::size_t bytes, std::size_t stride) {
   bytes_ = bytes;
-  stride_ = stride;
   cell.stride = static_cast<std::uint32_t>(stride);
   cell.in_room = bytes > RoundCell::room ? 1 : 0;
   return cell.in_room != 0 ? segment_.room(rank_, tag()) : cell.messages;
@@ -77,22 +76,9 @@ void Rounds::copy(RoundCell& cell, std::span<const Message> messages, bool same)
   }
 }
 
-// Fetches the cache lines of this rank's message in a peer's cell while it polls the cell's first line. Where they are
-// follows from its own messages: all ranks' messages of a round are alike.
-void Rounds::prefetch(const RoundCell& cell, std::size_t bytes) const {
-  if (bytes_ > RoundCell::room) return;
-  const std::size_t begin = offsetof(RoundCell, messages) + stride_ * static_cast<std::size_t>(rank_);
-  const std::size_t end = begin + (stays_ ? sizeof(InSender) : bytes);
-  for (std::size_t at = std::max(line, begin / line * line); at < end; at += line)
-    __builtin_prefetch(reinterpret_cast<const std::byte*>(&cell) + at);
-}
-
 const std::byte* Rounds::arrived(Rank from, std::size_t bytes, std::uint32_t mark) {
   const RoundCell& cell = segment_.round(from, tag());
-  if (!has_published(from)) {
-    prefetch(cell, bytes);
-    return nullptr;
-  }
+  if (!has_published(from)) return nullptr;
   const bool stays = cell.carried != PayloadLocation::state;
   const std::size_t begin = std::size_t{cell.stride} * static_cast<std::size_t>(rank_);
   const std::size_t room = cell.in_room != 0 ? segment_.shape().round_bytes : RoundCell::room;

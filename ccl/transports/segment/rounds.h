@@ -54,7 +54,6 @@ class Rounds {
   std::byte* place_for(RoundCell&, std::size_t bytes, std::size_t stride);
   const std::byte* see(Rank from, PayloadLocation, const InSender&);
   void check_there(Rank) const;
-  void prefetch(const RoundCell&, std::size_t bytes) const;
 
   const Segment segment_;
   const Rank rank_;
@@ -62,7 +61,7 @@ class Rounds {
   std::uint64_t number_ = 1;  // of the round that is running, or is next
   bool published_ = false;    // the round is running
   bool stays_ = false;
-  std::size_t bytes_ = 0, stride_ = 0;  // of this rank's messages of the round
+  std::size_t bytes_ = 0;  // of this rank's messages of the round
   std::vector<Rank> missing_;
   std::vector<Rank> read_there_;                 // ranks in whose memory this one reads in this round
   std::vector<std::vector<std::byte>> fetched_;  // by rank: a message from memory that is not mapped here
