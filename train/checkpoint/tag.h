@@ -61,7 +61,7 @@ class TensorSource {
   // The rectangle as f32, row by row. Throws invalid_argument: there is no such tensor, its size is another one, a part
   // is in no file, or a file's bytes have changed since they were written.
   void read(const std::string& name, const TensorSlice&, float* out) const;
-  // Verifies all checksums. Throws at the first that is wrong; returns how many parts of tensors have one.
+  // Verifies all checksums. Throws at the first that is wrong; returns how many tensors have them.
   std::size_t verify() const;
 
  private:

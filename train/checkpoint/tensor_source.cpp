@@ -108,8 +108,10 @@ std::vector<std::byte> TensorSource::bytes_of(const Part& p) const {
 
 std::size_t TensorSource::verify() const {
   std::size_t checked = 0;
-  for (const auto& [name, parts] : parts_)
-    for (const Part& p : parts) bytes_of(p), checked += p.entry.checked;
+  for (const auto& [name, parts] : parts_) {
+    for (const Part& p : parts) bytes_of(p);
+    checked += std::ranges::all_of(parts, [](const Part& p) { return p.entry.checked; }) ? 1 : 0;
+  }
   return checked;
 }
 
