@@ -24,7 +24,8 @@ struct Message {
 };
 using Lines = std::map<std::tuple<bool, Rank, std::int32_t>, std::vector<Message>>;  // true: sends
 
-// Groups the messages by line. The two ends of a lane sort its messages alike, and so list them in the same order.
+// Groups the messages by line (direction, peer and lane). Both ends of a line sort its messages by the same key, and so
+// list them in the same order.
 Lines lines_of(const Program& program, int lanes) {
   Lines lines;
   for (std::uint32_t i = 0; i < program.steps.size(); ++i) {

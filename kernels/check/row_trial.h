@@ -16,7 +16,8 @@ class RowTrial {
   RowTrial(const RowKernel&, std::size_t rows, std::size_t columns, std::size_t offset, std::uint64_t seed,
            Data = Data::hostile);
 
-  // Runs the body from row (or column) `from` on. Returns what the written operands then hold, and bytes beside them.
+  // Runs the body from row (or column) `from` on. Returns what the written operands then hold, with any guard bytes on
+  // either side of each.
   std::vector<std::vector<std::byte>> after(RowBody, const void* settings, std::size_t from) const;
 
   std::byte* read(std::size_t operand) { return read_[operand].start(); }

@@ -14,7 +14,7 @@ inline constexpr std::uint64_t unknown_memory = ~std::uint64_t{0};  // no file s
 // The memory that this process can still get, without swapping.
 std::uint64_t available_memory(const std::string& processes = system_processes,
                                const std::string& groups = system_groups);
-// The memory that it could get if none were in use: all that the machine has if no file says.
+// What it could get if no memory were in use. If none of Linux's files says how much, all that the machine has.
 std::uint64_t total_memory(const std::string& processes = system_processes, const std::string& groups = system_groups);
 
 }  // namespace trellis::kernels

@@ -6,7 +6,8 @@
 namespace trellis::kernels::TRELLIS_ISA {
 namespace {
 
-// What is kept of a parameter, as f32, and what Kahan's rounding leaves over.
+// The new value of a parameter, in f32 (with bf16_kahan already rounded to bf16), and the rounding error, which
+// bf16_kahan stores beside it; 0 for other storages.
 template <LaneOrder order>
 struct KeptParameter {
   VectorPair<order> value, left;

@@ -9,7 +9,8 @@
 #include "sim/core/run/cost.h"
 #include "sim/core/run/run.h"
 
-// Records of DMA: programs that only transfer are run; single steps of a transfer are answered from the figures.
+// Records of DMA. Bandwidths are mostly simulated, by programs that only transfer; the latencies of a transfer's single
+// steps are mostly read or added up from the chip's figures (ChipSpec).
 namespace trellis::measure {
 namespace {
 

@@ -179,7 +179,7 @@ class Matching {
     }
   }
 
-  // Kahn's algorithm; among joints that are ready, the lowest task number goes first.
+  // Kahn's algorithm; among joints (task ends that happen together) that are ready, the lowest task number goes first.
   void put_in_order() {
     std::vector<std::uint32_t> waits(joints_.size(), 0), first(joints_.size() + 1, 0), next;
     const auto each_edge = [&](const auto& body) {

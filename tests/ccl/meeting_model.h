@@ -1,6 +1,6 @@
-// Ranks that split and shrink, as a small world of which every state can be visited: they decide by
-// ccl/divide/split_protocol.h, read each other's boards as late as they like, run out of time at any moment, try again,
-// and die.
+// A model of split and shrink among a few ranks, small enough to visit every reachable state. The ranks decide by
+// ccl/divide/split_protocol.h; they may read each other's boards (published states) arbitrarily late, time out at any
+// moment, try again, and die.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Any bytes as the traces of one rank and of two like ones: refused with invalid_argument, or tasks that wait only for
-// earlier ones.
+// Reads arbitrary bytes as the trace of one rank, and as the identical traces of two. They must be refused with
+// invalid_argument, or give tasks that wait only for earlier ones.
 #include "sim/cluster/workload/chakra.h"
 
 #include <array>

@@ -171,7 +171,8 @@ Ends obvious_ends(const std::vector<Rate>& capacities, std::vector<Transfer> flo
   return found;
 }
 
-// Ends agree to the picosecond where many flows share a resource, and few of them use another, too.
+// Flows end at the same picosecond as in the slow reference, also where many flows share a resource and only a few of
+// them use a second one.
 TEST(FlowNetwork, EndsAsObviously) {
   std::mt19937 random(5);
   for (int round = 0; round < 60; ++round) {

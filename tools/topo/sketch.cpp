@@ -154,7 +154,7 @@ Sketch Sketcher::torus(std::size_t at, Chip first) const {
   const auto stride = strides(layer);
   Grid grid{first, {stride[0], stride[1]}, kept(dims[0], most), kept(dims.size() > 1 ? dims[1] : 1, most), {}};
   Sketch s = placed(at, grid);
-  // Draws the links along one axis, in each row across it.
+  // Draws the links along one axis: those of every row that is parallel to it.
   const auto join = [&](std::size_t axis) {
     const std::vector<Chip>&along = axis == 0 ? grid.xs : grid.ys, &rows = axis == 0 ? grid.ys : grid.xs;
     for (std::size_t row = 0; row < rows.size(); ++row) {

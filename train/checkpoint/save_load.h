@@ -56,7 +56,7 @@ std::string widest(const TensorSource&, const std::string& name, DType);
 // Whether a source has optimizer state for all that the rank trains.
 bool has_state(const RankStep&, const TensorSource&);
 
-// Loads parameters; masters, which start as the parameters are where the source has none; and moments, if `state` is
+// Loads parameters; masters, which are copied from the parameters where the source has none; and moments, if `state` is
 // set and the source has_state. Else moments start at zero. Returns whether moments were loaded.
 bool load(Job&, const TensorSource&, bool state = true);
 

@@ -1,9 +1,9 @@
 // All-to-all rounds over a segment: in each, every rank writes its messages for all others in one place of its own and
 // reads theirs. A message costs its receiver one cache line, and nobody tells the sender that it was read.
 //
-// Rounds are numbered through all operations of a communicator, and a rank has two places, used in turn. It writes to
-// one again two rounds later, when every other rank has read it: each publishes a round only after it has read the one
-// before, and this rank has read the round in between.
+// Rounds are numbered through all operations of a communicator. A rank has four cells for small messages and two rooms
+// for larger ones, used in turn. It writes to a room again two rounds later, when every other rank has read it: each
+// publishes a round only after it has read the one before, and this rank has read the round in between.
 //
 // Messages of some size that peers can read in the sender's memory stay there. A rank that has read such messages says
 // so, and their sender waits for that: its memory may change afterwards.

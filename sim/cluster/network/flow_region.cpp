@@ -174,7 +174,7 @@ void FlowRegion::widen_at(const Share& share) {
   if (share.left < r.weight) join_ties(share, std::max(share.level, theirs));
 }
 
-// Adds flows that other resources bound and that have more than `level`.
+// Adds the flows that have their bottleneck elsewhere and a rate above `level`.
 void FlowRegion::join_faster(Resource& r, Rate level) {
   r.fastest = 0;
   for (std::uint32_t i = r.free; i != none; i = t_.parts[i].after) {

@@ -185,8 +185,8 @@ void Run::Engine::add_seats(std::uint32_t collective) {
   }
 }
 
-// Throws if the run needs more memory than there is. Counts moves by the programs, and takes all routes of a collective
-// to be as long as those of its first rank.
+// Throws if the run needs more memory than there is. This is an estimate: moves are counted from the ranks' programs,
+// and all routes of a collective are taken to be as long as the average one from its first rank.
 void Run::Engine::expect_memory(bool folds) const {
   constexpr double no_question = 1 << 28;  // bytes that every host has
   double needed = 0, moves = 0;

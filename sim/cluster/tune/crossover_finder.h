@@ -18,8 +18,9 @@ class CrossoverFinder {
   // stop, borders that are not yet found stay at samples.
   CrossoverFinder(const Machine&, const Sweep&, const std::vector<ConfigCost>& samples, SweepControl);
 
-  // Like regions_of, but each region begins at the least size at which its config is the cheaper of the two, with the
-  // time there. A third config that is worth changing to between two samples has a region too.
+  // Like regions_of, but locates each border to the byte: a region begins at the least size at which its config is
+  // cheaper than that of the region before, and `time` is its price there. A config that wins only between two samples,
+  // by enough to be worth a change, gets a region too.
   std::vector<SizeRange> regions(bool family);
   // The prices at the borders found last: of the config that loses and of the config that wins.
   const std::vector<ConfigCost>& priced() const { return priced_; }

@@ -297,7 +297,8 @@ class Searching {
     return configs;
   }
 
-  // Returns how many were tried: all of them, or only the new ones when stopped.
+  // Returns how many configs were tried: all that were promising or, if the search was stopped, only those that this
+  // call had priced or given up by then.
   std::size_t add(std::vector<ConfigCost>& costs, std::vector<AlgorithmConfig> configs) {
     looked_at_ = 0;
     configs = promising(pricer_, std::move(configs), bytes_, how_.most_moves, result_.untried);

@@ -90,8 +90,9 @@ ChosenAlgorithm AlgorithmChooser::chosen(const WorkloadPart& part, const std::ve
   return {};
 }
 
-// Gives groups that lie alike the same names of ranks. Along a row that may be rotated, ranks are counted from the
-// first one; along a row in any order, they are numbered as they come.
+// Renumbers the ranks of a group so that groups that differ only by a symmetry of the fabric get the same numbers. In a
+// row that may be rotated, positions are counted from the first rank's; in a row whose chips are interchangeable, they
+// are numbered in order of appearance.
 void AlgorithmChooser::rename(std::vector<Rank>& place) const {
   std::vector<Rank> renamed(place.size(), 0);
   Rank stride = 1;

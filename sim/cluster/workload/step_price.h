@@ -79,7 +79,8 @@ struct ClassLocalTime {
   Time update = 0;  // the part of `all` in the phase "update"
 };
 
-// What operations of one kind take a class, and which part of that is the time of programs of core/.
+// The time that a class spends in operations of one kind, and the part of it that was found by simulating programs of
+// sim/core rather than by formulas.
 struct OperationKindTime {
   std::string kind;
   double seconds = 0, by_programs = 0;

@@ -50,7 +50,8 @@ TEST(PieceReassembly, WhatComesAfterTheEndIsIgnored) {
   EXPECT_EQ(all.landed(next), 0U);
 }
 
-// A thousand former processes had four landings open each; nearly none of these is taken for one of this process.
+// A thousand earlier processes had four landings open each. At most one of these is mistaken for a landing of this
+// process, so pieces that arrive late from an earlier process are practically never accepted.
 TEST(PieceReassembly, ThoseOfAFormerProcessAreOthers) {
   PieceReassembly all(PieceReassembly::most_places, 1);
   for (int i = 0; i < 4; ++i) all.open(1, 0, true);

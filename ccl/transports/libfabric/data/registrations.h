@@ -45,7 +45,7 @@ class Registrations {
   Use of(const void* data, std::size_t bytes, bool for_peers);     // kept, if it can be
   Use alone(const void* data, std::size_t bytes, bool for_peers);  // of just these bytes, and not kept
 
-  // Allows registrations of this memory to be kept, as the caller reports its end by end_exposed().
+  // Allows registrations of this memory to be kept: the caller promises to report by end_exposed() when it goes away.
   void expose(const Range& r) { exposed_.push_back(r); }
   void end_exposed(const Range&);
   void end(const std::byte* begin, std::size_t bytes);  // called when the pages are given back or moved
