@@ -110,6 +110,17 @@ void for_each_unread(const Transport& t, Function&& f) {
   }
 }
 
+// A message of an earlier operation that was not received tells which calls differed; a round's mark only that some
+// did. Its sender may have found the difference, and left.
+void tell_of_unread(const Transport& t, const FlightRecorder& past, const RankActivity& mine) {
+  const std::uint64_t ended = mine.operation - 1;
+  for_each_unread(t, [&](Rank from, std::uint32_t mark, Path by) {
+    const bool is_of_earlier = by == Path::lane && is_past(mark, ended);
+    if (is_of_earlier && t.activity(from).operation <= ended + operations_told_apart)
+      throw difference(t, past, mine, from, mark);
+  });
+}
+
 }  // namespace
 
 std::string text_of(const RankActivity& a) {
@@ -145,12 +156,12 @@ void check_unread(Transport& t, const FlightRecorder& past, const RankActivity& 
   });
 }
 
-void check_marks(const Transport& t, const FlightRecorder& past, const RankActivity& mine, std::uint32_t mark,
-                 std::uint32_t round_mark) {
-  for_each_unread(t, [&](Rank from, std::uint32_t theirs, Path by) {
-    const std::uint32_t due = by == Path::round ? round_mark : mark;
-    if (by != Path::points && theirs != due && operation_of(theirs, mine.operation) == mine.operation)
-      throw difference(t, past, mine, from, theirs);
+void check_paths(const Transport& t, const FlightRecorder& past, const RankActivity& mine, bool in_rounds) {
+  for_each_unread(t, [&](Rank from, std::uint32_t mark, Path by) {
+    if (by == Path::points || (by == Path::round) == in_rounds) return;
+    if (operation_of(mark, mine.operation) != mine.operation) return;
+    if (by == Path::round) tell_of_unread(t, past, mine);
+    throw difference(t, past, mine, from, mark);
   });
 }
 
@@ -175,7 +186,7 @@ void check_over(Transport& t, const FlightRecorder& past, const RankActivity& mi
 void explain(Transport& t, const FlightRecorder& past, const RankActivity& mine, const MessageMismatch& m) {
   t.refresh(patience);
   if (static_cast<Collective>(mine.collective) == Collective::send_recv) throw misfit_of_points(t, m);
-  if (m.in_round) check_unread(t, past, mine, mine.operation - 1);  // an unread message of an earlier call tells more
+  if (m.in_round) tell_of_unread(t, past, mine);
   const Mismatch other = difference(t, past, mine, m.sender, m.mark);
   if (!m.whole || m.bytes == m.due) throw other;
   throw Mismatch(m.sender, fmt::format("{}; its message has {} bytes where {} are due", other.what(), m.bytes, m.due));

@@ -19,11 +19,10 @@ void check_same_call(const Transport&, const RankActivity& mine, Rank other);
 // the number of the last collective that is over. `past`: this rank's operations.
 void check_unread(Transport&, const FlightRecorder& past, const RankActivity& mine, std::uint64_t ended);
 
-// Throws Mismatch if a message of this rank's operation has arrived with another mark than `mark`, or, in an all-to-all
-// round, than `round_mark`: the ranks call different things, or their settings differ. Receivers do not find this where
-// one rank sends over lanes and the other in rounds, since each looks only where it expects messages.
-void check_marks(const Transport&, const FlightRecorder& past, const RankActivity& mine, std::uint32_t mark,
-                 std::uint32_t round_mark);
+// Throws Mismatch if a message of this rank's operation has arrived by the other path: over a lane while this rank's
+// messages go in rounds (in_rounds), or the reverse. Then the ranks' calls or settings differ, and no receiver finds
+// it.
+void check_paths(const Transport&, const FlightRecorder& past, const RankActivity& mine, bool in_rounds);
 
 // Throws Mismatch when ranks were in different operations, and each finished its own before the other's could be seen.
 // Called when this rank's operations are over and no more will follow.

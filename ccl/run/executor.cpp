@@ -300,7 +300,7 @@ void Executor::look_around() {
   const auto waited = now - waiting_since_;
   check_health(transport_, past_, mine, waited);
   if (all_to_all_ && bound_->one_mark && counted(mine))
-    check_marks(transport_, past_, mine, bound_->mark, bound_->round_mark);
+    check_paths(transport_, past_, mine, !bound_->compiled->rounds.empty());
   if (waited > timeout_ || never_comes(now)) give_up(transport_, past_, family_, watch_, mine, timeout_, waited);
 }
 
