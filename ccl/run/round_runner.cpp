@@ -1,9 +1,5 @@
 #include "ccl/run/round_runner.h"
 
-#include <algorithm>
-
-#include "ccl/transports/segment/shared_copy.h"
-
 namespace trellis::ccl {
 namespace {
 
