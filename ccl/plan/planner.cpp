@@ -288,16 +288,12 @@ Planned Planner::make(const PlanKey& asked) {
 }
 
 // Rounds are for programs that are alike on all ranks: whether a message goes over a lane or in a round must be the
-// same at its two ends.
+// same at its two ends. This rules out what never is; alike_on_all() decides where a program has the form.
 MessagePaths Planner::paths_for(const PlanKey& asked, const AlgorithmConfig& config, const Proved& p) const {
   const Collective collective = asked.call().operation.collective;
-  MessagePaths paths = paths_;
   const bool plain = !is_file(config) && !p.schedule && !p.origins && !schedule::uneven(collective) &&
                      collective != Collective::permute;
-  if (!plain || paths.round_bytes == 0 ||
-      !alike_on_all(config, request(chosen_by(asked.call(), asked.manner().in_place, config))))
-    paths.round_bytes = 0;
-  return paths;
+  return plain ? paths_ : MessagePaths{.lanes = paths_.lanes};
 }
 
 // The mark covers a hash of the schedule, since ranks with different algorithms or files could exchange messages of
@@ -317,6 +313,9 @@ Planned Planner::made(const PlanKey& asked, const AlgorithmConfig& config, const
       .config = kept(config), .wire = wire, .schedule = schedule, .mark = mark_of_call(call, wire, schedule)};
   std::vector<FlatStep>& steps = planned.compiled.steps;
   planned.compiled = compiled(p.program, paths_for(asked, config, p));
+  if (!planned.compiled.rounds.empty() &&
+      !alike_on_all(config, request(chosen_by(call, asked.manner().in_place, config))))
+    planned.compiled.rounds = {};
   // Stages hidden buffers. Not if there are origins, which describe the unchanged program, nor in rounds, whose
   // messages are written to memory that all can read.
   if (hidden.any() && origins == nullptr && planned.compiled.rounds.empty()) {
