@@ -9,7 +9,6 @@
 #include <atomic>
 #include <functional>
 #include <span>
-#include <string>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -19,16 +18,14 @@
 
 namespace trellis::ccl {
 
-// Listens at an address, and passes bytes on to a port of 127.0.0.1 and back; `edit` may change them.
+// Accepts connections at a listening socket, and passes bytes on to a port of 127.0.0.1 and back; `edit` may change
+// them.
 class Relay {
  public:
   using Edit = std::function<void(bool from_client, std::span<std::byte>)>;
 
-  Relay(const std::string& address, int port, std::function<int()> to, Edit edit = {})
-      : listener_(net::listen_at(address, port)),
-        to_(std::move(to)),
-        edit_(std::move(edit)),
-        thread_([this] { run(); }) {}
+  Relay(net::Descriptor listener, std::function<int()> to, Edit edit = {})
+      : listener_(std::move(listener)), to_(std::move(to)), edit_(std::move(edit)), thread_([this] { run(); }) {}
   ~Relay() {
     ended_ = true;
     thread_.join();

@@ -140,7 +140,7 @@ TEST_F(Strangers, AreToldOfTheirSecretAlsoWhenTheStoreHasEndedSince) {
 }
 
 TEST_F(Strangers, CannotPassConnectionsOnFromAnotherPort) {
-  const Relay relay("127.0.0.1", 0, [&] { return server->port(); });
+  const Relay relay(net::listen_at("127.0.0.1", 0), [&] { return server->port(); });
   try {
     tcp_store("127.0.0.1", relay.port(), "right", Clock::now() + 60s);
     FAIL() << "joined through something in between";
@@ -161,7 +161,7 @@ TEST_F(Strangers, WhoPassConnectionsOnChangeNothing) {
                                          : net::answer_bytes + let_in + length_bytes + 1;
     std::size_t seen = 0;
     const Relay relay(
-        "127.0.0.2", server->port(), [&] { return server->port(); },
+        net::listen_at("127.0.0.2", server->port()), [&] { return server->port(); },
         [&](bool from_client, std::span<std::byte> bytes) {
           if (from_client != of_client) return;
           if (target >= seen && target < seen + bytes.size()) bytes[target - seen] ^= std::byte{1};
