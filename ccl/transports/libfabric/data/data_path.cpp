@@ -271,7 +271,7 @@ std::optional<std::uint32_t> DataPath::unread(Rank from, int lane) const {
   return end != nullptr ? end->unread() : std::nullopt;
 }
 
-bool DataPath::all_arrived() {
+bool DataPath::all_arrived(Deadline heard_since) {
   bool all = true;
   const auto p = presence_->lock();
   const Deadline now = Clock::now();
@@ -285,6 +285,7 @@ bool DataPath::all_arrived() {
     for (int rail = packet_rail(); rail < rails(); ++rail)
       whole = whole && (left.has(rail) || arrived[slot_of(rail)] >= sent[slot_of(rail)]);
     if (nothing || !p.verdict().alive(r, now)) continue;  // a rank that has left may never report
+    if (p.detector().last_heard(r) < heard_since) continue;
     if (moved && all_resumed_ && p.states().rails_left_by(r).first_outside() == packet_rail() && whole) continue;
     p.heartbeats().ask(r, now);
     all = false;

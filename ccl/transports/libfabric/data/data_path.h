@@ -36,7 +36,7 @@ class DataPath {
   bool closed() const { return wires_.empty(); }
   bool could_advance() const;
   std::optional<std::uint32_t> unread(Rank from, int lane) const;
-  bool all_arrived();  // all that was sent to ranks that are still there has arrived
+  bool all_arrived(Deadline heard_since);  // all that was sent to the ranks that are there and were heard since then
   Traffic& traffic() { return traffic_; }
   std::size_t memory_bytes() const;
 

@@ -43,6 +43,30 @@ TEST(HostileFabric, WhatWasSentLastIsSentAgainWhileItsSenderDivides) {
   for (std::size_t at = 0; at < said.size(); ++at) EXPECT_EQ(said[at], "") << at;
 }
 
+// The only rail stops with the last messages of a rank that then closes its communicator. That rank stays until another
+// rail is open, and its messages have arrived over it.
+TEST(HostileFabric, WhatARankSentLastArrivesThoughItLeavesAndTheOnlyRailStops) {
+  if (const std::string why = libfabric::library_absence(); !why.empty()) GTEST_SKIP() << why;
+  constexpr int messages = 3;
+  constexpr std::size_t stops = messages + 1;
+  const std::vector<std::string> said = at_once(2 * stops, [&](std::size_t at) {
+    const InjectedFaults faults(fmt::format("stick={},only=0,early=1", 1 + at / 2));
+    const std::size_t count = at % 2 == 0 ? 700 : 25'000;  // eager, and large
+    return run_ranks("libfabric", 2,
+                     [&](Communicator& c) {
+                       std::vector<std::int32_t> data(count, c.rank());
+                       for (int i = 0; i < messages; ++i) {
+                         if (c.rank() == 0) c.send(data.data(), count, DType::i32, 1);
+                         if (c.rank() == 1) c.recv(data.data(), count, DType::i32, 0);
+                         if (std::ranges::count(data, 0) != static_cast<std::ptrdiff_t>(count))
+                           throw std::runtime_error("the data");
+                       }
+                     },
+                     {.timeout = 40s});
+  });
+  for (std::size_t at = 0; at < said.size(); ++at) EXPECT_EQ(said[at], "") << at;
+}
+
 }  // namespace
 }  // namespace trellis::ccl
 
