@@ -10,9 +10,9 @@
 #include <thread>
 
 #include "ccl/communicator.h"
-#include "ccl/failure/recorder.h"
+#include "ccl/failure/flight_recorder.h"
 #include "ccl/group.h"
-#include "ccl/plan/check.h"
+#include "ccl/plan/call_check.h"
 #include "ccl/run/ticket_lock.h"
 #include "ccl/store.h"
 #include "ccl/transports/open.h"

@@ -71,7 +71,7 @@ void program(benchmark::State& state) {
   const sim::ChipSpec chip = sim::chip_named("trn2");
   sim::core::Arguments a(sim::core::shipped_named("matmul").parameters);
   for (const char* name : {"M", "K", "N"}) a.set(name, std::to_string(state.range(0)));
-  const sim::core::EngineProgram p = sim::core::shipped_named("matmul").build(a, chip);
+  const sim::core::NeuronCoreProgram p = sim::core::shipped_named("matmul").build(a, chip);
   const auto device = device::open("sim:trn2.48xlarge");
   const auto loaded = device->load(device::write_neff("matmul", sim::core::print(p), 1));
   std::vector<device::Binding> bound;

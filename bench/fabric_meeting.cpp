@@ -39,7 +39,7 @@ void meeting(benchmark::State& state) {
       clients.emplace_back([&, r] {
         try {
           const auto store = tcp_store("127.0.0.1", server.port(), "secret", Clock::now() + 60s);
-          SealNonce origin{.identity = r == 0 ? 77U : 0U};
+          CommunicatorNonce origin{.identity = r == 0 ? 77U : 0U};
           const auto all = exchange_members(*store, r, ranks, member(r), origin, Clock::now() + 60s);
           wrong += origin.identity != 77 || all.back().process != 999 + ranks;
         } catch (const std::exception&) {

@@ -30,7 +30,7 @@ BENCHMARK(built)->Name("matmul/build")->Arg(4096)->Unit(benchmark::kMillisecond)
 
 void timed(benchmark::State& state, const char* stage) {
   const ChipSpec chip = chip_named("trn2");
-  const EngineProgram p = shipped_named("matmul").build(matmul_of(state.range(0), stage), chip);
+  const NeuronCoreProgram p = shipped_named("matmul").build(matmul_of(state.range(0), stage), chip);
   double done = 0;
   for (auto _ : state) {
     const RunTotals t = run(p, chip);
@@ -45,11 +45,11 @@ BENCHMARK_CAPTURE(timed, tiled, "tiled")->Arg(4096)->Unit(benchmark::kMillisecon
 void small_instructions(benchmark::State& state) {
   const ChipSpec chip = chip_named("trn2");
   ProgramBuilder b("small", chip);
-  const Operand x = b.tile("x", DType::f32, 128, 64), y = b.tile("y", DType::f32, 128, 64);
+  const TensorOperand x = b.tile("x", DType::f32, 128, 64), y = b.tile("y", DType::f32, 128, 64);
   const Attribute one{Key::value, 1};
   for (int i = 0; i < 100'000; ++i)
     b.add("memset", i % 2 == 0 ? Engine::vector : Engine::gpsimd, {i % 2 == 0 ? x : y}, {}, {one});
-  const EngineProgram p = b.finish();
+  const NeuronCoreProgram p = b.finish();
   double done = 0;
   for (auto _ : state) done += static_cast<double>(run(p, chip).instructions);
   state.counters["per_s"] = benchmark::Counter(done, benchmark::Counter::kIsRate);
@@ -61,7 +61,7 @@ void computed(benchmark::State& state) {
   const ChipSpec chip = chip_named("trn2");
   const std::int64_t size = state.range(0);
   const Arguments a = matmul_of(size, "fully_optimised");
-  const EngineProgram p = shipped_named("matmul").build(a, chip);
+  const NeuronCoreProgram p = shipped_named("matmul").build(a, chip);
   CoreMemory memory(p, chip);
   shipped_named("matmul").fill(a, memory, 1);
   const auto n = static_cast<std::size_t>(size);

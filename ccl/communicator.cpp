@@ -8,9 +8,9 @@
 #include <optional>
 
 #include "ccl/descriptor_limit.h"
-#include "ccl/devices.h"
 #include "ccl/group.h"
-#include "ccl/plan/check.h"
+#include "ccl/plan/call_check.h"
+#include "ccl/process_device.h"
 #include "ccl/rendezvous/environment.h"
 #include "ccl/rendezvous/member_check.h"
 #include "ccl/rendezvous/this_machine.h"
@@ -84,7 +84,7 @@ std::unique_ptr<Communicator> Communicator::create(std::shared_ptr<Store> store,
     if (config.transport.empty()) settled.transport = apart ? usual_across_hosts : usual_transport;
     JoinOptions joining{rank, ranks, settled, device.get(), deadline};
     // Transports across hosts report absent ranks themselves.
-    if (transport_named(settled.transport).reach != TransportKind::Reach::hosts)
+    if (transport_named(settled.transport).reach != TransportFactory::Reach::hosts)
       joining.waiting = [&](std::span<const Rank> missing) { watch->check_joined(missing, deadline); };
     transport = open_transport(watch->store(), joining);
   } catch (...) {
@@ -124,7 +124,7 @@ std::size_t Communicator::memory_bytes() const {
 std::string Communicator::dump() const { return state_->dump_file.text(); }
 
 LastRun Communicator::last() const {
-  const Recorded* const r = state_->recorder.last_at(TimestampClock::now());
+  const FlightRecorderEntry* const r = state_->recorder.last_at(TimestampClock::now());
   if (r == nullptr) return {};
   return {r->native, r->not_native != nullptr ? *r->not_native : ""};
 }
@@ -148,7 +148,7 @@ void Communicator::run(const Call& call, device::Stream* stream) {
   }
   TicketLock::Ticket turn(state_->tickets);
   turn.wait();
-  run_alone(PlainCall{{state_.get()}, &call, state_->check(call)});
+  run_alone(ImmediateCall{{state_.get()}, &call, state_->check(call)});
 }
 
 void Communicator::run(const SendRecv& point, device::Stream* stream) {
@@ -159,7 +159,7 @@ void Communicator::run(const SendRecv& point, device::Stream* stream) {
   }
   TicketLock::Ticket turn(state_->tickets);
   turn.wait();
-  run_alone(PlainSendRecv{{state_.get()}, &point});
+  run_alone(ImmediateSendRecv{{state_.get()}, &point});
 }
 
 void Communicator::run(const Call& call, const schedule::Schedule& schedule, device::Stream* stream) {

@@ -12,14 +12,14 @@
 #include <tuple>
 #include <vector>
 
-#include "ccl/devices.h"
 #include "ccl/plan/schedule_file.h"
 #include "ccl/plan/selection_table.h"
-#include "ccl/rendezvous/pmix.h"
+#include "ccl/process_device.h"
+#include "ccl/rendezvous/pmix_rendezvous.h"
 #include "ccl/transports/registry.h"
 #include "net/address.h"
 #include "schedule/algorithms/algorithm.h"
-#include "text/number.h"
+#include "text/number_parsing.h"
 #include "text/refuse.h"
 
 namespace trellis::ccl {

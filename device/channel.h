@@ -35,9 +35,9 @@ class Channel {
 // Opens channels between a device's core and cores of any processes. Of several channels between the same two cores,
 // the first connect() of one core is paired with the first accept() of the other, and so on. Neither function waits.
 // Destroy the channels before the device. Throw system_error.
-class Channels {
+class ChannelFactory {
  public:
-  virtual ~Channels() = default;
+  virtual ~ChannelFactory() = default;
   virtual std::unique_ptr<Channel> connect(const PeerCore&) = 0;  // to a core that accepts
   virtual std::unique_ptr<Channel> accept(const PeerCore&) = 0;   // from a core that connects
 };

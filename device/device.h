@@ -14,7 +14,7 @@
 namespace trellis::device {
 
 class Capabilities;
-class Channels;
+class ChannelFactory;
 class LoadedProgram;
 class NativeCollectives;
 class SimulatedTime;
@@ -75,7 +75,7 @@ class Device {
 
   // What only some devices have; null where the device lacks it, for the reason that why_not() gives.
   virtual NativeCollectives* collectives() { return nullptr; }
-  virtual Channels* channels() { return nullptr; }
+  virtual ChannelFactory* channels() { return nullptr; }
   virtual SimulatedTime* simulated_time() { return nullptr; }
 };
 

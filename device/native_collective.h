@@ -34,9 +34,9 @@ using NativeTurn = std::shared_ptr<const void>;
 
 // A native collective that has begun. It may use its memory until it is done or, if this is destroyed before, until the
 // device is closed.
-class NativeRun {
+class NativeCollectiveRun {
  public:
-  virtual ~NativeRun() = default;
+  virtual ~NativeCollectiveRun() = default;
   virtual bool done() = 0;  // throws system_error if it failed
 };
 
@@ -47,10 +47,10 @@ class NativeCollectives {
   // it is in, which may be an earlier one, or none.
   virtual NativeWorld join(const NativeWorld&) = 0;
   // Why the device does not do this collective; empty: it does. All members start it alike, and then poll
-  // NativeRun::done().
+  // NativeCollectiveRun::done().
   virtual std::string refuses(const NativeCollective&) const = 0;
-  virtual std::unique_ptr<NativeRun> start(const NativeCollective&, NativeTurn) = 0;  // throws Unsupported
-  virtual NativeTurn take_turn() = 0;                                                 // null: another has it
+  virtual std::unique_ptr<NativeCollectiveRun> start(const NativeCollective&, NativeTurn) = 0;  // throws Unsupported
+  virtual NativeTurn take_turn() = 0;                                                           // null: another has it
 };
 
 }  // namespace trellis::device

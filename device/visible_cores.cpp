@@ -4,8 +4,8 @@
 
 #include <set>
 
-#include "device/environment.h"
-#include "text/number.h"
+#include "device/environment_variable.h"
+#include "text/number_parsing.h"
 #include "text/refuse.h"
 
 namespace trellis::device {

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "kernels/dispatch/topology.h"
+#include "kernels/dispatch/hwloc_topology.h"
 #include "launch/host_machine.h"
 
 namespace trellis::launch {

@@ -5,7 +5,7 @@
 #include <stdexcept>
 
 #include "launch/launch_on_hosts.h"
-#include "text/number.h"
+#include "text/number_parsing.h"
 #include "text/printable.h"
 #include "text/refuse.h"
 #include "text/words.h"

@@ -46,15 +46,16 @@ Cores usable_cores(const TopoObject& p) {
   return cores;
 }
 
-std::vector<std::vector<int>> rank_threads(const TopoMachine& machine, int ranks, CoreSharePolicy share) {
+std::vector<std::vector<int>> rank_threads(const TopoMachine& machine, int ranks, CoreAllocationPolicy share) {
   const auto count = static_cast<std::size_t>(ranks);
-  const Cores cores = share == CoreSharePolicy::one ? smallest_with(machine.whole, count) : usable_cores(machine.whole);
+  const Cores cores =
+      share == CoreAllocationPolicy::one ? smallest_with(machine.whole, count) : usable_cores(machine.whole);
   if (cores.size() < count) return {};
-  const std::size_t each = share == CoreSharePolicy::one ? 1 : cores.size() / count;
+  const std::size_t each = share == CoreAllocationPolicy::one ? 1 : cores.size() / count;
   std::vector<std::vector<int>> all(count);
   for (std::size_t i = 0; i < count * each; ++i) {
     std::vector<int> threads = usable_threads(*cores[i]);
-    if (share == CoreSharePolicy::one) threads.resize(1);
+    if (share == CoreAllocationPolicy::one) threads.resize(1);
     all[i / each].insert(all[i / each].end(), threads.begin(), threads.end());
   }
   return all;

@@ -31,13 +31,13 @@ std::vector<const TopoObject*> usable_cores(
     const TopoObject&);  // cores with a usable thread; cores that share caches are adjacent
 
 // How cores are shared out to ranks.
-enum class CoreSharePolicy : std::uint8_t {
+enum class CoreAllocationPolicy : std::uint8_t {
   one,    // one thread of one core each, in the smallest part of the machine that has enough cores, for example one L3
   equal,  // the same number of whole cores for each rank, as many as there are
 };
 
 // The threads of each rank; empty when there are fewer cores than ranks.
-std::vector<std::vector<int>> rank_threads(const TopoMachine&, int ranks, CoreSharePolicy);
+std::vector<std::vector<int>> rank_threads(const TopoMachine&, int ranks, CoreAllocationPolicy);
 
 // A usable thread of each core, then a second one of each, and so on.
 std::vector<int> threads_in_turn(const TopoMachine&);

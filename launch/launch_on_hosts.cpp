@@ -18,7 +18,7 @@
 #include "ccl/config.h"
 #include "ccl/errors.h"
 #include "ccl/print_to_stderr.h"
-#include "launch/remote.h"
+#include "launch/remote_shell.h"
 #include "net/descriptor.h"
 #include "net/sha256.h"
 

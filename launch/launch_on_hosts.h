@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "launch/ranks.h"
+#include "launch/launch_ranks.h"
 
 namespace trellis::launch {
 

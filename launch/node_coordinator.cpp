@@ -15,7 +15,7 @@
 #include "ccl/rendezvous/environment.h"
 #include "ccl/rendezvous/member_check.h"
 #include "ccl/rendezvous/tcp/server.h"
-#include "ccl/rendezvous/tcp/store.h"
+#include "ccl/rendezvous/tcp/store_client.h"
 #include "ccl/thread_without_signals.h"
 #include "net/address.h"
 #include "net/descriptor.h"

@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "launch/ranks.h"
+#include "launch/launch_ranks.h"
 
 namespace trellis::launch {
 

@@ -236,7 +236,7 @@ int run_processes(const std::vector<RankContext>& contexts, const Work& work, st
   return children.wait();
 }
 
-int run_launched(const ccl::LaunchedProcess& launched, const RankOptions& wish, const Work& work) {
+int run_launched(const ccl::LaunchedProcess& launched, const RankRunOptions& wish, const Work& work) {
   if (wish.ranks != 0 && wish.ranks != launched.ranks)
     text::refuse("{} ranks are asked for, and {} started {}", wish.ranks, launched.by, launched.ranks);
   if (wish.threads) text::refuse("ranks were started by {}: they can't be threads too", launched.by);
@@ -251,7 +251,7 @@ int usual_ranks(int cores, double quota) {
   return std::clamp(kernels::within_quota(cores, quota), 2, most_ranks_started);
 }
 
-int run_on_ranks(const RankOptions& wish, const Work& work) {
+int run_on_ranks(const RankRunOptions& wish, const Work& work) {
   ccl::raise_descriptor_limit();  // every rank holds descriptors of every other, for each communicator
   const ccl::LaunchedProcess launched = ccl::launched_from_environment();
   if (!launched.by.empty()) return run_launched(launched, wish, work);
@@ -261,7 +261,7 @@ int run_on_ranks(const RankOptions& wish, const Work& work) {
   const int ranks = wish.ranks == 0 ? usual_ranks(cores, quota) : wish.ranks;
   if (ranks < 1 || ranks > most_ranks_started) text::refuse("{} ranks: expected 1 to {}", ranks, most_ranks_started);
   std::vector<std::vector<int>> threads;
-  if (wish.pin && host.here && !(quota < cores)) threads = rank_threads(host, ranks, CoreSharePolicy::one);
+  if (wish.pin && host.here && !(quota < cores)) threads = rank_threads(host, ranks, CoreAllocationPolicy::one);
   std::vector<RankContext> contexts(static_cast<std::size_t>(ranks));
   for (int r = 0; r < ranks; ++r) {
     RankContext& c = contexts[static_cast<std::size_t>(r)];

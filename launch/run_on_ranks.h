@@ -24,7 +24,7 @@ struct RankContext {
 // The usual number of ranks: one for each core that this process may keep busy, and at least two.
 int usual_ranks(int cores, double quota);
 
-struct RankOptions {
+struct RankRunOptions {
   int ranks = 0;         // 0: as many as the job has; if started here, usual_ranks()
   bool threads = false;  // ranks are threads of one process
   bool pin = true;       // pin each rank to a core of its own, when there are enough and no quota says they are shared
@@ -34,6 +34,6 @@ struct RankOptions {
 // Runs the work on every rank that belongs to this process, and returns what the work of rank 0 (or of this rank)
 // returned: 0 or 1. When ranks throw, rethrows the cause, not its consequences, after all ranks have ended. Ranks that
 // are processes are forked, so the caller must have no other threads. Everything that was started has ended on return.
-int run_on_ranks(const RankOptions&, const std::function<int(const RankContext&)>& work);
+int run_on_ranks(const RankRunOptions&, const std::function<int(const RankContext&)>& work);
 
 }  // namespace trellis::launch

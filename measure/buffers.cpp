@@ -5,9 +5,9 @@
 #include <new>
 #include <numeric>
 
-#include "ccl/plan/check.h"
-#include "device/give_back.h"
-#include "measure/words.h"
+#include "ccl/plan/call_check.h"
+#include "device/noexcept_release.h"
+#include "measure/bench_names.h"
 #include "schedule/collective_traits.h"
 #include "text/refuse.h"
 

@@ -6,12 +6,12 @@
 #include <stdexcept>
 
 #include "ccl/config.h"
-#include "ccl/devices.h"
 #include "ccl/group.h"
-#include "ccl/plan/check.h"
+#include "ccl/plan/call_check.h"
+#include "ccl/process_device.h"
 #include "device/capabilities.h"
 #include "device/simulated_time.h"
-#include "measure/truth.h"
+#include "measure/expected_results.h"
 
 namespace trellis::measure {
 namespace {
@@ -154,7 +154,7 @@ std::uint64_t wrong_by_interpreter(BenchContext& bench, const BenchCase& subject
 }
 
 std::uint64_t check_pass(BenchContext& bench, const BenchCase& subject, Work& work, std::uint64_t seed,
-                         const Measured& ran) {
+                         const BenchMeasurement& ran) {
   const std::uint64_t bytes = larger_buffer_bytes(subject.calls);
   if (ran.algorithm != native && !bench.settings.all_ones && bytes <= bench.settings.interpret_up_to) {
     const auto schedule = schedule_of(work.call(), bench.ranks(), subject.in_place, ran.algorithm);
@@ -217,8 +217,8 @@ std::uint64_t BenchContext::sum(std::uint64_t mine) {
   return mine;
 }
 
-std::unique_ptr<Measured> measure(BenchContext& bench, const BenchCase& subject) {
-  auto result = std::make_unique<Measured>();
+std::unique_ptr<BenchMeasurement> measure(BenchContext& bench, const BenchCase& subject) {
+  auto result = std::make_unique<BenchMeasurement>();
   Work work(bench, subject);
   const bool points = work.call().operation.collective == schedule::Collective::send_recv;
   bool serves = true;

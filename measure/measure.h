@@ -7,7 +7,7 @@
 
 #include "launch/run_on_ranks.h"
 #include "measure/buffers.h"
-#include "measure/pattern.h"
+#include "measure/data_pattern.h"
 #include "measure/settings.h"
 
 namespace trellis::measure {
@@ -44,7 +44,7 @@ struct BenchCase {
   bool in_place = false;
 };
 
-struct Measured {
+struct BenchMeasurement {
   std::vector<double> us;  // of one operation, for each iteration
   bool checked = false;
   std::uint64_t wrong = 0;  // wrong elements, on all ranks, over all passes
@@ -57,7 +57,7 @@ struct Measured {
 inline constexpr std::uint64_t back_to_back_bytes = 4096;
 
 // Collective: all ranks call it alike. Null: no algorithm serves the operation in place.
-std::unique_ptr<Measured> measure(BenchContext&, const BenchCase&);
+std::unique_ptr<BenchMeasurement> measure(BenchContext&, const BenchCase&);
 
 struct Statistics {
   double average = 0, least = 0, most = 0, deviation = 0;

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "measure/words.h"
-#include "schedule/algorithms/tuner.h"
+#include "measure/bench_names.h"
+#include "schedule/algorithms/size_range_tuner.h"
 #include "text/refuse.h"
 #include "text/words.h"
 
@@ -14,7 +14,7 @@ namespace trellis::measure {
 std::vector<ccl::SelectionRule> rules_for(schedule::Collective collective, ccl::Rank ranks,
                                           const std::vector<SizeCosts>& sizes) {
   std::vector<ccl::SelectionRule> rules;
-  schedule::Tuner<CandidateCost> tuner;
+  schedule::SizeRangeTuner<CandidateCost> tuner;
   for (const SizeCosts& size : sizes) {
     const CandidateCost* const best = tuner.chosen(size.costs);
     if (tuner.changed()) rules.push_back({collective, ranks, rules.empty() ? 0 : size.bytes, best->config});

@@ -7,7 +7,7 @@
 
 #include "ccl/communicator.h"
 #include "ccl/plan/selection_table.h"
-#include "measure/contest.h"
+#include "measure/algorithm_contest.h"
 
 namespace trellis::measure {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "ccl/plan/check.h"
+#include "ccl/plan/call_check.h"
 #include "schedule/collective_traits.h"
 #include "text/refuse.h"
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "ccl/communicator.h"
-#include "measure/words.h"
+#include "measure/bench_names.h"
 
 namespace trellis::measure {
 

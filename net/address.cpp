@@ -13,7 +13,7 @@
 #include <memory>
 #include <system_error>
 
-#include "text/number.h"
+#include "text/number_parsing.h"
 
 namespace trellis::net {
 namespace {

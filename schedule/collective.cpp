@@ -48,7 +48,7 @@ void check_pairs(const Task& t) {
 std::span<const Collective> collectives() {
   static const std::vector<Collective> all = [] {
     std::vector<Collective> list;
-    for (const Traits& t : all_traits()) list.push_back(t.collective);
+    for (const CollectiveTraits& t : all_traits()) list.push_back(t.collective);
     return list;
   }();
   return all;
@@ -63,7 +63,7 @@ bool uneven(Collective c) { return traits(c).uneven; }
 
 Collective collective_named(std::string_view wanted) {
   std::string known;
-  for (const Traits& r : all_traits()) {
+  for (const CollectiveTraits& r : all_traits()) {
     if (r.name == wanted) return r.collective;
     known += fmt::format("{}{}", known.empty() ? "" : ", ", r.name);
   }

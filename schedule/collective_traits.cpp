@@ -8,7 +8,7 @@ namespace {
 
 using enum Collective;
 
-constexpr std::array<Traits, 14> table{{
+constexpr std::array<CollectiveTraits, 14> table{{
     {.collective = all_reduce, .name = "all_reduce", .reduces = true, .words = "allr", .msccl = "allreduce"},
     {.collective = reduce_scatter,
      .name = "reduce_scatter",
@@ -61,8 +61,8 @@ bool has_word(std::string_view words, std::string_view word) {
 
 }  // namespace
 
-std::span<const Traits> all_traits() { return table; }
-const Traits& traits(Collective c) { return table.at(static_cast<std::size_t>(c)); }
+std::span<const CollectiveTraits> all_traits() { return table; }
+const CollectiveTraits& traits(Collective c) { return table.at(static_cast<std::size_t>(c)); }
 
 double bus_factor(Collective c, Rank ranks) {
   const double n = ranks;
@@ -70,14 +70,14 @@ double bus_factor(Collective c, Rank ranks) {
   return traits(c).by_block ? (n - 1) / n : 1;
 }
 
-const Traits* traits_by_word(std::string_view word) {
-  const auto found = std::ranges::find_if(table, [&](const Traits& t) { return has_word(t.words, word); });
+const CollectiveTraits* traits_by_word(std::string_view word) {
+  const auto found = std::ranges::find_if(table, [&](const CollectiveTraits& t) { return has_word(t.words, word); });
   return found == table.end() ? nullptr : &*found;
 }
 
 // MSCCL's own tools use the name "reduce_scatter", too.
-const Traits* traits_by_msccl(std::string_view name) {
-  const auto found = std::ranges::find_if(table, [&](const Traits& t) {
+const CollectiveTraits* traits_by_msccl(std::string_view name) {
+  const auto found = std::ranges::find_if(table, [&](const CollectiveTraits& t) {
     return !t.msccl.empty() && (t.msccl == name || (t.collective == reduce_scatter && t.name == name));
   });
   return found == table.end() ? nullptr : &*found;

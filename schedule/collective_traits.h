@@ -8,7 +8,7 @@
 
 namespace trellis::schedule {
 
-struct Traits {
+struct CollectiveTraits {
   Collective collective;
   std::string_view name;
   bool reduces = false, rooted = false;
@@ -20,8 +20,8 @@ struct Traits {
   std::string_view msccl;  // name in files of MSCCL and MSCCL++; empty: these can't express it
 };
 
-std::span<const Traits> all_traits();
-const Traits& traits(Collective);
+std::span<const CollectiveTraits> all_traits();
+const CollectiveTraits& traits(Collective);
 
 // The all_to_all whose block sizes differ for each pair of ranks.
 inline bool counts_by_pair(Collective c) { return traits(c).by_pair && traits(c).uneven; }
@@ -29,7 +29,7 @@ inline bool counts_by_pair(Collective c) { return traits(c).by_pair && traits(c)
 double bus_factor(Collective, Rank ranks);  // bus bandwidth over bandwidth, as benchmarks define it
 
 // By a further name of benchmarks, or by the name in MSCCL's files. Null: there is none.
-const Traits* traits_by_word(std::string_view word);
-const Traits* traits_by_msccl(std::string_view name);
+const CollectiveTraits* traits_by_word(std::string_view word);
+const CollectiveTraits* traits_by_msccl(std::string_view name);
 
 }  // namespace trellis::schedule

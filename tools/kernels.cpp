@@ -6,12 +6,12 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "kernels/check/kernel_trial.h"
 #include "kernels/check/matmul_accuracy.h"
-#include "kernels/check/row_trial.h"
-#include "kernels/check/trial.h"
+#include "kernels/check/row_kernel_trial.h"
 #include "kernels/measure/relative_speed.h"
 #include "kernels/types/mx.h"
-#include "measure/words.h"
+#include "measure/bench_names.h"
 #include "text/nearest.h"
 #include "text/refuse.h"
 #include "tools/program/command.h"
@@ -96,11 +96,11 @@ Kernels chosen(Kernels all, const std::string& prefix) {
   text::refuse("no kernel's name begins with '{}'; they begin with {}", prefix, fmt::join(families, ", "));
 }
 
-std::vector<kernels::Subject> timed(const std::string& prefix) {
-  std::vector<kernels::Subject> all = kernels::speed_subjects();
+std::vector<kernels::TimedKernel> timed(const std::string& prefix) {
+  std::vector<kernels::TimedKernel> all = kernels::speed_subjects();
   std::set<std::string> families;
-  for (const kernels::Subject& s : all) families.insert(beginning(s.kernel->name, 1));
-  std::erase_if(all, [&](const kernels::Subject& s) { return !s.kernel->name.starts_with(prefix); });
+  for (const kernels::TimedKernel& s : all) families.insert(beginning(s.kernel->name, 1));
+  std::erase_if(all, [&](const kernels::TimedKernel& s) { return !s.kernel->name.starts_with(prefix); });
   if (all.empty())
     text::refuse("no kernel whose name begins with '{}' is timed; there are some of {}", prefix,
                  fmt::join(families, ", "));
@@ -108,17 +108,17 @@ std::vector<kernels::Subject> timed(const std::string& prefix) {
 }
 
 struct Timing {
-  kernels::Regime regime;
+  kernels::WorkingSetLevel regime;
   int threads;
 };
 
 // Several cores are timed from memory only, which they share; the caches are each core's own.
 std::vector<Timing> timings(const std::vector<int>& threads) {
   std::vector<Timing> all;
-  for (const int count : threads) all.push_back({kernels::Regime::memory, count});
+  for (const int count : threads) all.push_back({kernels::WorkingSetLevel::memory, count});
   if (!all.empty()) return all;
-  for (const kernels::Regime regime : kernels::regimes) all.push_back({regime, 1});
-  if (kernels::cpu().cores > 1) all.push_back({kernels::Regime::memory, kernels::cpu().cores});
+  for (const kernels::WorkingSetLevel regime : kernels::regimes) all.push_back({regime, 1});
+  if (kernels::cpu().cores > 1) all.push_back({kernels::WorkingSetLevel::memory, kernels::cpu().cores});
   return all;
 }
 
@@ -157,7 +157,7 @@ kernels::Cpu cpu_to_time(const std::string& last_cache) {
   return cpu;
 }
 
-Speeds speeds(const std::vector<kernels::Subject>& subjects, const kernels::Cpu& cpu,
+Speeds speeds(const std::vector<kernels::TimedKernel>& subjects, const kernels::Cpu& cpu,
               const std::vector<int>& threads_wanted) {
   Table all("kernels", {left("name"),
                         {"sources"},
@@ -172,7 +172,7 @@ Speeds speeds(const std::vector<kernels::Subject>& subjects, const kernels::Cpu&
   Table summary = empty_summary(wanted, by_threads);
   const kernels::TimingArena arena(subjects, cpu);
   Progress progress(subjects.size() * wanted.size());
-  for (const kernels::Subject& subject : subjects) {
+  for (const kernels::TimedKernel& subject : subjects) {
     const std::vector<Cell> begin = {subject.kernel->name, std::int64_t{subject.sources}};
     std::vector<Cell> row = begin;
     kernels::RelativeSpeed s;
@@ -234,7 +234,7 @@ std::string verdict(const Listing& listing, std::size_t all) {
 
 int run(const Options& o) {
   const Kernels all = chosen(used_here(), o.only);
-  std::vector<kernels::Subject> subjects;
+  std::vector<kernels::TimedKernel> subjects;
   if (o.speed) subjects = timed(o.only);
   std::string text = heading();
   nlohmann::ordered_json whole;

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "bench/peers/start.h"
+#include "bench/peers/synchronized_start.h"
 #include "ccl/communicator.h"
 #include "ccl/group.h"
 #include "ccl/rendezvous/environment.h"

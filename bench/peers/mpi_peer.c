@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "start.h"
+#include "synchronized_start.h"
 
 static int by_value(const void* a, const void* b) {
   const double x = *(const double*)a, y = *(const double*)b;

@@ -14,7 +14,7 @@
 #include <thread>
 #include <vector>
 
-#include "bench/peers/start.h"
+#include "bench/peers/synchronized_start.h"
 
 namespace {
 

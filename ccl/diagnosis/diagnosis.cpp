@@ -2,18 +2,18 @@
 
 #include <fmt/format.h>
 
-#include "ccl/diagnosis/cause.h"
+#include "ccl/diagnosis/root_cause.h"
 
 namespace trellis::ccl {
 namespace {
 
-std::string word_of(const RankEvidence& p) {
+std::string word_of(const InferredRankState& p) {
   if (p.own != nullptr) return p.own->error.empty() ? "in" : "stuck in";
   return "in";
 }
 
 // What is known of a rank that left no dump.
-std::string without_dump(Rank r, const RankEvidence& p) {
+std::string without_dump(Rank r, const InferredRankState& p) {
   const std::string text = fmt::format("rank {} left no dump", r);
   if (p.seen == nullptr) return text + ": killed, frozen, ended before, or never started";
   const std::string last =
@@ -21,7 +21,7 @@ std::string without_dump(Rank r, const RankEvidence& p) {
   return fmt::format("{}: another saw it {}, {} {}", text, name(p.standing), p.last.under_way ? "in" : "after", last);
 }
 
-std::string waits_in_words(const RankEvidence& p) {
+std::string waits_in_words(const InferredRankState& p) {
   const std::vector<Rank> waits = p.waits();
   std::string text = p.own->step < 0 ? "" : fmt::format(", at step {}", p.own->step);
   if (!waits.empty()) text += fmt::format(", waiting for {}", list_of(waits));
@@ -30,7 +30,7 @@ std::string waits_in_words(const RankEvidence& p) {
 
 Diagnosis::Part part_of(std::size_t c, const JobEvidence& job, const WaitGraph& waits, const Wording& words,
                         bool well) {
-  const Members& m = job.communicators[c];
+  const CommunicatorEvidence& m = job.communicators[c];
   Diagnosis::Part part{.communicator = m.communicator, .ranks = m.ranks};
   part.name =
       m.communicator.empty() ? fmt::format("a communicator of {} ranks that was not made", m.ranks) : words.name(c);
@@ -38,7 +38,7 @@ Diagnosis::Part part_of(std::size_t c, const JobEvidence& job, const WaitGraph& 
   std::vector<Rank> silent;
   for (Rank r = 0; r < m.ranks; ++r) {
     all.push_back({c, r});
-    const RankEvidence& p = waits.at({c, r});
+    const InferredRankState& p = waits.at({c, r});
     if (p.own == nullptr && p.seen == nullptr) silent.push_back(r);
     if (p.own == nullptr && p.seen != nullptr) part.lines.push_back(without_dump(r, p));
     if (p.own == nullptr || m.communicator.empty()) continue;
@@ -83,7 +83,7 @@ Diagnosis diagnosis_of(const JobEvidence& job) {
   Diagnosis d{.cause = cause_of(job, waits, words), .moment_ns = job.moment_ns(), .ends = ends_of(job)};
   if (!job.communicators.empty()) d.moment_ns = job.communicators.front().moment_ns();
   bool well = d.cause.empty();
-  for (const Members& m : job.communicators)
+  for (const CommunicatorEvidence& m : job.communicators)
     for (const auto& [rank, dump] : m.dumps) well = well && dump.error.empty();
   for (std::size_t c = 0; c < job.communicators.size(); ++c) d.parts.push_back(part_of(c, job, waits, words, well));
   return d;
@@ -91,7 +91,7 @@ Diagnosis diagnosis_of(const JobEvidence& job) {
 
 }  // namespace
 
-std::vector<Diagnosis> diagnose(const Evidence& evidence) {
+std::vector<Diagnosis> diagnose(const CollectedEvidence& evidence) {
   std::vector<Diagnosis> all;
   for (const JobEvidence& job : evidence.jobs()) all.push_back(diagnosis_of(job));
   return all;

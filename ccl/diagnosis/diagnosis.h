@@ -24,6 +24,6 @@ struct Diagnosis {
   std::vector<std::string> ends = {};  // how ranks ended, as the launches saw it
 };
 
-std::vector<Diagnosis> diagnose(const Evidence&);  // one per job, the last job first
+std::vector<Diagnosis> diagnose(const CollectedEvidence&);  // one per job, the last job first
 
 }  // namespace trellis::ccl

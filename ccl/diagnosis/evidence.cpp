@@ -30,9 +30,9 @@ const RankDump* best_witness(const std::map<Rank, RankDump>& dumps) {
 bool is_fixed(const RankDump& d) { return d.trouble != FailureKind::none || !d.signal.empty(); }
 
 // `seen`: what the best witness saw of the rank; `by_others`: what each dump saw of it.
-RankEvidence place_of(const RankDump* own, const PeerSnapshot* seen,
-                      const std::vector<const PeerSnapshot*>& by_others) {
-  RankEvidence p{.own = own, .seen = seen};
+InferredRankState place_of(const RankDump* own, const PeerSnapshot* seen,
+                           const std::vector<const PeerSnapshot*>& by_others) {
+  InferredRankState p{.own = own, .seen = seen};
   if (own != nullptr && !own->entries.empty()) p.last = own->entries.back();
   if (own != nullptr)
     p.divisions =
@@ -69,7 +69,7 @@ class Together {
   std::vector<std::size_t> next_;
 };
 
-bool belong_together(const Members& a, const Members& b) {
+bool belong_together(const CommunicatorEvidence& a, const CommunicatorEvidence& b) {
   if (!a.parent.empty() && (a.parent == b.communicator || a.parent == b.parent)) return true;
   if (!b.parent.empty() && b.parent == a.communicator) return true;
   std::set<std::string> processes;
@@ -85,17 +85,17 @@ bool belong_together(const LaunchRecord& a, const LaunchRecord& b) {
 
 }  // namespace
 
-bool RankEvidence::is_in(const DumpedEntry& what) const {
+bool InferredRankState::is_in(const DumpedEntry& what) const {
   return last.under_way && last.operation == what.operation && last.points == what.points &&
          last.division == what.division;
 }
 
-std::int64_t RankEvidence::process() const {
+std::int64_t InferredRankState::process() const {
   if (own != nullptr && own->process != 0) return own->process;
   return seen == nullptr ? 0 : seen->process;
 }
 
-std::vector<Rank> RankEvidence::waits() const {
+std::vector<Rank> InferredRankState::waits() const {
   std::vector<Rank> ranks;
   if (own != nullptr)
     for (const PendingMessage& p : own->pending) ranks.push_back(p.peer);
@@ -106,15 +106,15 @@ std::vector<Rank> RankEvidence::waits() const {
   return ranks;
 }
 
-std::int64_t Members::moment_ns() const {
+std::int64_t CommunicatorEvidence::moment_ns() const {
   std::int64_t first = std::numeric_limits<std::int64_t>::max();
   for (const auto& [rank, d] : dumps) first = std::min(first, d.moment_ns);
   return first;
 }
 
-std::vector<RankEvidence> Members::places() const {
+std::vector<InferredRankState> CommunicatorEvidence::places() const {
   const RankDump* const witness = best_witness(dumps);
-  std::vector<RankEvidence> all;
+  std::vector<InferredRankState> all;
   for (Rank r = 0; r < ranks; ++r) {
     const auto found = dumps.find(r);
     std::vector<const PeerSnapshot*> seen;
@@ -126,7 +126,7 @@ std::vector<RankEvidence> Members::places() const {
   return all;
 }
 
-std::uint64_t Members::furthest_operation() const {
+std::uint64_t CommunicatorEvidence::furthest_operation() const {
   std::uint64_t furthest = 0;
   for (const auto& [rank, d] : dumps)
     if (!d.entries.empty()) furthest = std::max(furthest, d.entries.back().operation);
@@ -135,7 +135,7 @@ std::uint64_t Members::furthest_operation() const {
 
 std::int64_t JobEvidence::moment_ns() const {
   std::int64_t last = 0;
-  for (const Members& m : communicators) last = std::max(last, m.moment_ns());
+  for (const CommunicatorEvidence& m : communicators) last = std::max(last, m.moment_ns());
   for (const LaunchRecord& l : launches) last = std::max(last, l.written_ns);
   return last;
 }
@@ -143,8 +143,8 @@ std::int64_t JobEvidence::moment_ns() const {
 // Goes from child to parent, as far as parents are known.
 CommunicatorRank JobEvidence::origin(CommunicatorRank n) const {
   for (std::size_t steps = 0; steps < communicators.size(); ++steps) {
-    const Members& m = communicators[n.communicator];
-    const auto parent = std::ranges::find(communicators, m.parent, &Members::communicator);
+    const CommunicatorEvidence& m = communicators[n.communicator];
+    const auto parent = std::ranges::find(communicators, m.parent, &CommunicatorEvidence::communicator);
     if (m.parent.empty() || m.in_parent.empty() || parent == communicators.end()) break;
     const Rank there = m.in_parent[static_cast<std::size_t>(n.rank)];
     if (there >= parent->ranks) break;
@@ -159,7 +159,7 @@ bool JobEvidence::repeats(std::int64_t process) const {
   for (const LaunchRecord& record : launches)
     launched += std::ranges::count(record.ranks, process, &LaunchedRank::process);
   std::set<std::string> identities;
-  for (const Members& m : communicators)
+  for (const CommunicatorEvidence& m : communicators)
     for (const auto& [rank, d] : m.dumps)
       if (d.process == process && !d.process_identity.empty()) identities.insert(d.process_identity);
   return launched > 1 || identities.size() > 1;
@@ -195,9 +195,9 @@ const LaunchedRank* JobEvidence::first_failed() const {
   return first;
 }
 
-void Evidence::add(RankDump d) {
+void CollectedEvidence::add(RankDump d) {
   const std::string key = d.made() ? d.communicator : fmt::format("of {} ranks, never made", d.ranks);
-  Members& m = communicators_[key];
+  CommunicatorEvidence& m = communicators_[key];
   if (m.dumps.empty())
     m = {.communicator = d.communicator, .ranks = d.ranks, .parent = d.parent, .in_parent = d.in_parent, .dumps = {}};
   if (d.ranks != m.ranks) text::refuse("it tells of {} ranks, and others of {}", d.ranks, m.ranks);
@@ -205,8 +205,8 @@ void Evidence::add(RankDump d) {
   if (!is_new && at->second.moment_ns < d.moment_ns) at->second = std::move(d);
 }
 
-std::vector<JobEvidence> Evidence::jobs() const {
-  std::vector<const Members*> members;
+std::vector<JobEvidence> CollectedEvidence::jobs() const {
+  std::vector<const CommunicatorEvidence*> members;
   for (const auto& [key, m] : communicators_) members.push_back(&m);
   const std::size_t count = members.size();
   Together together(count + launches_.size());
@@ -225,7 +225,7 @@ std::vector<JobEvidence> Evidence::jobs() const {
   for (std::size_t l = 0; l < launches_.size(); ++l) jobs[together.of(count + l)].launches.push_back(launches_[l]);
   std::vector<JobEvidence> all;
   for (auto& [key, job] : jobs) {
-    std::ranges::stable_sort(job.communicators, {}, &Members::moment_ns);
+    std::ranges::stable_sort(job.communicators, {}, &CommunicatorEvidence::moment_ns);
     std::ranges::sort(job.launches, {}, &LaunchRecord::node);
     all.push_back(std::move(job));
   }

@@ -13,7 +13,7 @@
 namespace trellis::ccl {
 
 // The state of one rank in a communicator: from its own dump, or else from what another rank saw of it.
-struct RankEvidence {
+struct InferredRankState {
   const RankDump* own = nullptr;
   const PeerSnapshot* seen = nullptr;
   DumpedEntry last = {};
@@ -30,15 +30,15 @@ struct RankEvidence {
 };
 
 // A communicator's ranks, or those of a failed attempt to create one.
-struct Members {
+struct CommunicatorEvidence {
   std::string communicator = {};  // empty: it was never created
   Rank ranks = 1;
   std::string parent = {};
   std::vector<Rank> in_parent = {};
   std::map<Rank, RankDump> dumps = {};
 
-  std::int64_t moment_ns() const;            // the first that a dump describes
-  std::vector<RankEvidence> places() const;  // by rank
+  std::int64_t moment_ns() const;                 // the first that a dump describes
+  std::vector<InferredRankState> places() const;  // by rank
   std::uint64_t furthest_operation() const;
 };
 
@@ -50,10 +50,10 @@ struct CommunicatorRank {
 };
 
 struct JobEvidence {
-  std::vector<Members> communicators = {};          // by moment
-  std::vector<LaunchRecord> launches = {};          // by node
-  std::int64_t moment_ns() const;                   // the latest of its communicators and launch records
-  CommunicatorRank origin(CommunicatorRank) const;  // the same rank in its communicator's oldest known ancestor
+  std::vector<CommunicatorEvidence> communicators = {};  // by moment
+  std::vector<LaunchRecord> launches = {};               // by node
+  std::int64_t moment_ns() const;                        // the latest of its communicators and launch records
+  CommunicatorRank origin(CommunicatorRank) const;       // the same rank in its communicator's oldest known ancestor
   // Whether processes on several hosts have this id.
   bool repeats(std::int64_t process) const;
   // The launch record of the rank's process; null: there is none, or it can't be told from that of another process with
@@ -63,7 +63,7 @@ struct JobEvidence {
   const LaunchedRank* first_failed() const;  // of all nodes; null: none failed without being told to end
 };
 
-class Evidence {
+class CollectedEvidence {
  public:
   // Throws invalid_argument when it contradicts earlier dumps. If one rank of a communicator
   // wrote two dumps, the later one counts.
@@ -73,7 +73,7 @@ class Evidence {
   std::vector<JobEvidence> jobs() const;  // the last one first
 
  private:
-  std::map<std::string, Members> communicators_ = {};
+  std::map<std::string, CommunicatorEvidence> communicators_ = {};
   std::vector<LaunchRecord> launches_ = {};
 };
 

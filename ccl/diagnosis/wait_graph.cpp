@@ -7,19 +7,20 @@ namespace trellis::ccl {
 namespace {
 
 // The number of the communicator's ranks that are threads of this process.
-int ranks_of(const Members& m, const std::string& process) {
+int ranks_of(const CommunicatorEvidence& m, const std::string& process) {
   return static_cast<int>(
       std::ranges::count_if(m.dumps, [&](const auto& one) { return one.second.process_identity == process; }));
 }
 
-bool divided_from(const Members& child, Rank in_child, const Members& parent, Rank in_parent) {
+bool divided_from(const CommunicatorEvidence& child, Rank in_child, const CommunicatorEvidence& parent,
+                  Rank in_parent) {
   return child.parent == parent.communicator && !child.parent.empty() && !child.in_parent.empty() &&
          child.in_parent[static_cast<std::size_t>(in_child)] == in_parent;
 }
 
 // Marks the rank as ended: dumps of ranks on other hosts may not show that yet. A process that exited was in no
 // operation, since operations never call exit.
-void end_as(RankEvidence& p, const LaunchedRank& launched) {
+void end_as(InferredRankState& p, const LaunchedRank& launched) {
   p.standing = RankStatus::ended;
   if (launched.end.starts_with("exited")) p.last.under_way = false;
 }
@@ -41,11 +42,11 @@ bool seen_stopped(const JobEvidence& job, CommunicatorRank n, std::int64_t proce
 }  // namespace
 
 WaitGraph::WaitGraph(const JobEvidence& job) : job_(job) {
-  for (const Members& m : job.communicators) places_.push_back(m.places());
+  for (const CommunicatorEvidence& m : job.communicators) places_.push_back(m.places());
   const LaunchedRank* const first = job.first_failed();
   for (CommunicatorRank n{}; n.communicator < places_.size(); ++n.communicator)
     for (n.rank = 0; n.rank < job.communicators[n.communicator].ranks; ++n.rank) {
-      RankEvidence& p = places_[n.communicator][static_cast<std::size_t>(n.rank)];
+      InferredRankState& p = places_[n.communicator][static_cast<std::size_t>(n.rank)];
       if (first != nullptr && p.own == nullptr && p.known() && job.launched(n, p.process()) == first)
         end_as(p, *first);
       else if (p.silent() && seen_stopped(job, n, p.process()))
@@ -62,7 +63,7 @@ std::vector<CommunicatorRank> WaitGraph::waiting() const {
 }
 
 bool WaitGraph::unmatched(CommunicatorRank n, CommunicatorRank other) const {
-  const RankEvidence &mine = at(n), &theirs = at(other);
+  const InferredRankState &mine = at(n), &theirs = at(other);
   if (n.communicator != other.communicator || !mine.last.points || mine.own == nullptr) return false;
   for (const PendingMessage& p : mine.own->pending) {
     if (p.peer != other.rank) continue;
@@ -75,12 +76,13 @@ bool WaitGraph::unmatched(CommunicatorRank n, CommunicatorRank other) const {
 }
 
 // The ranks without which the operation cannot end.
-std::vector<Rank> WaitGraph::missing(const Members& m, const RankEvidence& mine, CommunicatorRank n) const {
+std::vector<Rank> WaitGraph::missing(const CommunicatorEvidence& m, const InferredRankState& mine,
+                                     CommunicatorRank n) const {
   std::vector<Rank> ranks;
   const std::vector<Rank> awaited_ones = mine.waits();
   const bool tells_messages = mine.own != nullptr && !mine.own->pending.empty();
   for (Rank r = 0; r < m.ranks; ++r) {
-    const RankEvidence& p = at({n.communicator, r});
+    const InferredRankState& p = at({n.communicator, r});
     if (r == n.rank) continue;
     const bool awaited = std::ranges::binary_search(awaited_ones, r);
     bool misses = false;
@@ -99,14 +101,14 @@ std::vector<Rank> WaitGraph::missing(const Members& m, const RankEvidence& mine,
 
 std::vector<CommunicatorRank> WaitGraph::elsewhere(CommunicatorRank n) const {
   std::vector<CommunicatorRank> found;
-  const Members& here = job_.communicators[n.communicator];
-  const RankEvidence& mine = at(n);
+  const CommunicatorEvidence& here = job_.communicators[n.communicator];
+  const InferredRankState& mine = at(n);
   for (CommunicatorRank other{}; other.communicator < places_.size(); ++other.communicator) {
     if (other.communicator == n.communicator) continue;
-    const Members& there = job_.communicators[other.communicator];
+    const CommunicatorEvidence& there = job_.communicators[other.communicator];
     for (const auto& [rank, dump] : there.dumps) {
       other.rank = rank;
-      const RankEvidence& p = at(other);
+      const InferredRankState& p = at(other);
       if (!p.last.under_way) continue;
       const std::string& process = p.own->process_identity;
       const bool same_process = mine.own != nullptr && !process.empty() && mine.own->process_identity == process &&
@@ -120,7 +122,7 @@ std::vector<CommunicatorRank> WaitGraph::elsewhere(CommunicatorRank n) const {
 }
 
 std::vector<CommunicatorRank> WaitGraph::of(CommunicatorRank n) const {
-  const RankEvidence& mine = at(n);
+  const InferredRankState& mine = at(n);
   if (!mine.last.under_way) return elsewhere(n);
   if (mine.gone() || mine.stopped()) return {};
   std::vector<CommunicatorRank> all;

@@ -11,8 +11,10 @@ class WaitGraph {
  public:
   explicit WaitGraph(const JobEvidence&);
 
-  const std::vector<RankEvidence>& places(std::size_t communicator) const { return places_[communicator]; }
-  const RankEvidence& at(CommunicatorRank n) const { return places_[n.communicator][static_cast<std::size_t>(n.rank)]; }
+  const std::vector<InferredRankState>& places(std::size_t communicator) const { return places_[communicator]; }
+  const InferredRankState& at(CommunicatorRank n) const {
+    return places_[n.communicator][static_cast<std::size_t>(n.rank)];
+  }
   std::vector<CommunicatorRank> waiting() const;  // all that are in an operation, split or shrink
 
   // The ranks that this one waits for, except live ones in the very same operation: it may wait for them too, but that
@@ -28,10 +30,10 @@ class WaitGraph {
   bool unmatched(CommunicatorRank, CommunicatorRank other) const;
 
  private:
-  std::vector<Rank> missing(const Members&, const RankEvidence& mine, CommunicatorRank) const;
+  std::vector<Rank> missing(const CommunicatorEvidence&, const InferredRankState& mine, CommunicatorRank) const;
 
   const JobEvidence& job_;
-  std::vector<std::vector<RankEvidence>> places_;
+  std::vector<std::vector<InferredRankState>> places_;
 };
 
 }  // namespace trellis::ccl

@@ -15,7 +15,7 @@ std::string list_of(std::vector<Rank> ranks) {
 
 Wording::Wording(const JobEvidence& job) : job_(job) {
   for (std::size_t c = 1; c < job.communicators.size(); ++c) {
-    const Members &one = job.communicators[c], &main = job.communicators[main_];
+    const CommunicatorEvidence &one = job.communicators[c], &main = job.communicators[main_];
     if (one.parent.empty() && (!main.parent.empty() || one.ranks > main.ranks)) main_ = c;
   }
 }
@@ -33,7 +33,7 @@ std::string Wording::ranks(const std::vector<CommunicatorRank>& nodes) const {
 }
 
 std::string Wording::name(std::size_t c) const {
-  const Members& m = job_.communicators[c];
+  const CommunicatorEvidence& m = job_.communicators[c];
   return fmt::format("communicator {} of {} ranks", m.communicator, m.ranks);
 }
 

@@ -7,7 +7,7 @@
 
 #include "ccl/failure/end_for_all.h"
 #include "ccl/failure/mismatch.h"
-#include "ccl/transports/rank_description.h"
+#include "ccl/transports/describe_rank.h"
 
 namespace trellis::ccl {
 namespace {

@@ -10,8 +10,8 @@
 #include "ccl/failure/end_for_all.h"
 #include "ccl/failure/mismatch.h"
 #include "ccl/interruption.h"
+#include "ccl/transports/describe_rank.h"
 #include "ccl/transports/membership_notice.h"
-#include "ccl/transports/rank_description.h"
 #include "kernels/reduce/reduce.h"
 #include "schedule/collective.h"
 
@@ -119,7 +119,7 @@ bool divides_instead(const Transport& t, const RankActivity& mine, Rank other) {
 
 }  // namespace
 
-void explain(const Transport& t, const RankActivity& mine, const Damaged& d) {
+void explain(const Transport& t, const RankActivity& mine, const MessageDamaged& d) {
   throw DataCorrupted(d.sender,
                       fmt::format("what {} sent has arrived with other bits: its checksum does not fit; we "
                                   "were in {}, step {}",
@@ -127,7 +127,7 @@ void explain(const Transport& t, const RankActivity& mine, const Damaged& d) {
 }
 
 // Waits a moment for the reason: a rank that fails may withdraw its messages before it says why.
-void explain(Transport& t, const RankActivity& mine, const Withdrawn& w) {
+void explain(Transport& t, const RankActivity& mine, const MessageWithdrawn& w) {
   t.refresh(patience);
   for (const Deadline end = Clock::now() + sure; !t.over() && Clock::now() < end;) {
     std::this_thread::sleep_for(1ms);

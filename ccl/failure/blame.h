@@ -18,10 +18,10 @@ void check_health(Transport&, const FlightRecorder& past, const RankActivity& mi
 void heed_interruption(Transport&, const RankActivity& mine);
 
 // Throws the error for a message that was damaged on its way.
-[[noreturn]] void explain(const Transport&, const RankActivity& mine, const Damaged&);
+[[noreturn]] void explain(const Transport&, const RankActivity& mine, const MessageDamaged&);
 
 // Throws the error for a message that its sender has withdrawn.
-[[noreturn]] void explain(Transport&, const RankActivity& mine, const Withdrawn&);
+[[noreturn]] void explain(Transport&, const RankActivity& mine, const MessageWithdrawn&);
 
 // Called when this rank has waited for longer than the timeout, or when a rank has not come for that long: throws an
 // error that names the rank at the root of the waiting. Returns if it is too early to blame one: if neither this rank

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "ccl/transports/rank_description.h"
+#include "ccl/transports/describe_rank.h"
 
 namespace trellis::ccl {
 namespace {

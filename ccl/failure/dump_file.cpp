@@ -157,7 +157,7 @@ void DumpFile::decide(bool asked_for, std::vector<PendingMessage>&& pending) {
   }
   if ((told_to_end || (asked_for && !failure_)) && asked.moment != 0 && recorder_.tells_of(asked.moment))
     moment = asked.moment;
-  const Recorded* const last = recorder_.last_at(moment);
+  const FlightRecorderEntry* const last = recorder_.last_at(moment);
   const bool under_way = last != nullptr && (last->ended == 0 || last->ended > moment);
   if (under_way && last->division == nullptr && last->ended == 0)
     d.pending = std::move(pending);
@@ -206,10 +206,11 @@ std::string DumpFile::text() const {
   return recorder_.dump(now(), TimestampClock::now(), timeout_);
 }
 
-RecordedDivision::RecordedDivision(DumpFile& file, FlightRecorder& recorder, const char* what, std::uint64_t operation)
+ScopedSplitRecord::ScopedSplitRecord(DumpFile& file, FlightRecorder& recorder, const char* what,
+                                     std::uint64_t operation)
     : file_(file), recorder_(recorder), exceptions_(std::uncaught_exceptions()) {
   const std::lock_guard lock(file_.mutex_);
-  Recorded& r = recorder_.begin();
+  FlightRecorderEntry& r = recorder_.begin();
   r = {.operation = operation, .began = r.began, .division = what};
   file_.division_failure_.reset();
   file_.division_lost_ = false;
@@ -217,7 +218,7 @@ RecordedDivision::RecordedDivision(DumpFile& file, FlightRecorder& recorder, con
 }
 
 // A failed split or shrink stays in the recorder as running.
-RecordedDivision::~RecordedDivision() {
+ScopedSplitRecord::~ScopedSplitRecord() {
   const std::lock_guard lock(file_.mutex_);
   file_.dividing_ = false;
   file_.division_lost_ = std::uncaught_exceptions() > exceptions_;

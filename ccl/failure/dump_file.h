@@ -6,7 +6,7 @@
 #include <mutex>
 #include <optional>
 
-#include "ccl/failure/recorder.h"
+#include "ccl/failure/flight_recorder.h"
 #include "ccl/transports/transport.h"
 
 namespace trellis::ccl {
@@ -29,11 +29,11 @@ class DumpFile {
   std::exception_ptr told_of(const std::exception_ptr&);
 
   bool write_if_dividing();  // false: no split or shrink is in progress
-  // Records the error that ended the last RecordedDivision; does nothing if it succeeded.
+  // Records the error that ended the last ScopedSplitRecord; does nothing if it succeeded.
   void division_failed(const std::exception_ptr&);
 
  private:
-  friend class RecordedDivision;
+  friend class ScopedSplitRecord;
   struct Failure {
     FailureKind trouble = FailureKind::none;
     Rank blamed = -1;
@@ -63,12 +63,12 @@ class DumpFile {
 
 // While it lives, this rank is in a "split" or "shrink" of the communicator. Its start and end change the recorder; in
 // between, any thread may write the dump.
-class RecordedDivision {
+class ScopedSplitRecord {
  public:
-  RecordedDivision(DumpFile&, FlightRecorder&, const char* what, std::uint64_t operation);
-  ~RecordedDivision();
-  RecordedDivision(const RecordedDivision&) = delete;
-  RecordedDivision& operator=(const RecordedDivision&) = delete;
+  ScopedSplitRecord(DumpFile&, FlightRecorder&, const char* what, std::uint64_t operation);
+  ~ScopedSplitRecord();
+  ScopedSplitRecord(const ScopedSplitRecord&) = delete;
+  ScopedSplitRecord& operator=(const ScopedSplitRecord&) = delete;
 
  private:
   DumpFile& file_;

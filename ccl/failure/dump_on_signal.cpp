@@ -13,7 +13,7 @@
 #include <thread>
 #include <vector>
 
-#include "ccl/failure/recorder.h"
+#include "ccl/failure/flight_recorder.h"
 #include "ccl/thread_without_signals.h"
 #include "device/fork_safe_singleton.h"
 
@@ -83,20 +83,20 @@ class Dumps {
  public:
   Dumps() { sem_init(&asked_, 0, 0); }
 
-  void add(DumpsOnSignal& d) {
+  void add(SignalDumpTarget& d) {
     const std::lock_guard lock(mutex_);
     if (!serving_) begin_to_serve();
     all_.push_back(&d);
   }
-  void remove(DumpsOnSignal& d) {
+  void remove(SignalDumpTarget& d) {
     const std::lock_guard lock(mutex_);
     std::erase(all_, &d);
   }
-  void ask_others(const DumpsOnSignal& than) {
+  void ask_others(const SignalDumpTarget& than) {
     ask(0);
     const std::uint32_t request = requests;
     const std::lock_guard lock(mutex_);
-    for (DumpsOnSignal* d : all_)
+    for (SignalDumpTarget* d : all_)
       if (d != &than) d->dump_for(request);
   }
 
@@ -129,11 +129,11 @@ class Dumps {
   bool all_did(std::uint32_t request) {
     const std::lock_guard lock(mutex_);
     // Each is asked, even after one that could not write.
-    return std::ranges::count_if(all_, [&](DumpsOnSignal* d) { return !d->dump_for(request); }) == 0;
+    return std::ranges::count_if(all_, [&](SignalDumpTarget* d) { return !d->dump_for(request); }) == 0;
   }
 
   std::mutex mutex_;
-  std::vector<DumpsOnSignal*> all_;
+  std::vector<SignalDumpTarget*> all_;
   bool serving_ = false;
   sem_t asked_;
 };
@@ -144,13 +144,13 @@ Dumps& dumps() {
 
 }  // namespace
 
-void register_for_dumps(DumpsOnSignal& d) { dumps().add(d); }
-void unregister_from_dumps(DumpsOnSignal& d) { dumps().remove(d); }
+void register_for_dumps(SignalDumpTarget& d) { dumps().add(d); }
+void unregister_from_dumps(SignalDumpTarget& d) { dumps().remove(d); }
 std::uint32_t dumps_requested() { return requests.load(std::memory_order_relaxed); }
 DumpRequest dump_request() {
   const int signal = ending;  // read first: from here on the moment is fixed
   return {asked_at, signal};
 }
-void dump_others(const DumpsOnSignal& failed) { dumps().ask_others(failed); }
+void dump_others(const SignalDumpTarget& failed) { dumps().ask_others(failed); }
 
 }  // namespace trellis::ccl

@@ -6,12 +6,12 @@
 
 namespace trellis::ccl {
 
-class DumpsOnSignal {
+class SignalDumpTarget {
  public:
-  DumpsOnSignal() = default;
-  virtual ~DumpsOnSignal() = default;
-  DumpsOnSignal(const DumpsOnSignal&) = delete;
-  DumpsOnSignal& operator=(const DumpsOnSignal&) = delete;
+  SignalDumpTarget() = default;
+  virtual ~SignalDumpTarget() = default;
+  SignalDumpTarget(const SignalDumpTarget&) = delete;
+  SignalDumpTarget& operator=(const SignalDumpTarget&) = delete;
 
   // Handles request number `request`, unless it has been handled. Called from the serving thread. False: not now, an
   // operation is running; its own thread writes the dump when it is idle.
@@ -19,8 +19,8 @@ class DumpsOnSignal {
 };
 
 // The first registration installs the signal handlers; a handler that the program has installed stays.
-void register_for_dumps(DumpsOnSignal&);
-void unregister_from_dumps(DumpsOnSignal&);
+void register_for_dumps(SignalDumpTarget&);
+void unregister_from_dumps(SignalDumpTarget&);
 
 std::uint32_t dumps_requested();  // number of requests so far
 
@@ -32,6 +32,6 @@ struct DumpRequest {
 DumpRequest dump_request();
 
 // Makes all other communicators of the process write their state, since this one has failed.
-void dump_others(const DumpsOnSignal& failed);
+void dump_others(const SignalDumpTarget& failed);
 
 }  // namespace trellis::ccl

@@ -5,11 +5,11 @@
 #include <optional>
 
 #include "ccl/failure/blame.h"
-#include "ccl/failure/recorder.h"
+#include "ccl/failure/flight_recorder.h"
 #include "ccl/plan/message_mark.h"
 #include "ccl/plan/point_to_point.h"
 #include "ccl/transports/membership_notice.h"
-#include "ccl/transports/segment/rounds.h"
+#include "ccl/transports/segment/all_to_all_exchange.h"
 #include "kernels/reduce/reduce.h"
 #include "schedule/collective.h"
 
@@ -39,7 +39,7 @@ Mismatch called(Rank other, const RankActivity& theirs, Rank rank, const RankAct
 // This rank's call with that operation number; none: the recorder no longer has it.
 std::optional<RankActivity> call_of(const FlightRecorder& past, const RankActivity& mine, std::uint64_t operation) {
   if (counted(mine) && mine.operation == operation) return mine;
-  const Recorded* const r = past.collective(operation);
+  const FlightRecorderEntry* const r = past.collective(operation);
   if (r == nullptr) return std::nullopt;
   return RankActivity{.operation = operation,
                       .count = r->count,
@@ -73,7 +73,7 @@ Mismatch difference(const Transport& t, const FlightRecorder& past, const RankAc
   const RankActivity theirs = t.activity(other);
   if (const auto own = call_of(past, mine, operation_of(mark, mine.operation))) {
     if (differ(*own, theirs)) return called(other, theirs, t.rank(), *own);
-    const Recorded* const recorded = past.collective(own->operation);
+    const FlightRecorderEntry* const recorded = past.collective(own->operation);
     if (const auto sent = with_another_root(*own, recorded != nullptr ? recorded->schedule : 0, mark, t.ranks()))
       return called(other, *sent, t.rank(), *own);
   }
@@ -105,7 +105,7 @@ void for_each_unread(const Transport& t, Function&& f) {
   for (Rank from = 0; from < t.ranks(); ++from) {
     for (int lane = 0; lane < t.lanes(); ++lane)
       if (const auto mark = t.unread(from, lane)) f(from, *mark, lane == points ? Path::points : Path::lane);
-    if (const Rounds* const rounds = t.rounds())
+    if (const AllToAllExchange* const rounds = t.rounds())
       if (const auto mark = rounds->unread(from)) f(from, *mark, Path::round);
   }
 }

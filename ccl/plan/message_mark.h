@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "ccl/call.h"
-#include "ccl/plan/call_hash.h"
+#include "ccl/plan/hash_combine.h"
 
 namespace trellis::ccl {
 

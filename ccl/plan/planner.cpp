@@ -6,7 +6,7 @@
 #include <numeric>
 #include <system_error>
 
-#include "ccl/plan/check.h"
+#include "ccl/plan/call_check.h"
 #include "ccl/plan/message_mark.h"
 #include "ccl/plan/schedule_file.h"
 #include "ccl/plan/schedule_message_hash.h"
@@ -85,10 +85,10 @@ bool fits_lanes(const AlgorithmConfig& config) { return config.dims.empty() && c
 
 }  // namespace
 
-Counts counts_of(const Call& call, Rank rank, Rank ranks) {
+BlockCounts counts_of(const Call& call, Rank rank, Rank ranks) {
   if (!schedule::counts_by_pair(call.operation.collective)) return {call.count, call.counts};
   const auto p = static_cast<std::size_t>(ranks);
-  Counts counts{0, std::vector<std::size_t>(p * p)};
+  BlockCounts counts{0, std::vector<std::size_t>(p * p)};
   for (std::size_t r = 0; r < p; ++r) {
     counts.blocks[static_cast<std::size_t>(rank) * p + r] = call.counts[r];
     counts.blocks[r * p + static_cast<std::size_t>(rank)] = call.arriving_counts[r];
@@ -114,7 +114,8 @@ bool worth_showing(const Call& call, Rank ranks) {
   return bytes <= most_shown && bytes >= least * static_cast<std::size_t>(ranks);
 }
 
-Planner::Planner(Rank rank, Rank ranks, MessagePaths paths, const Config& config, HostShape shape, RankCores places)
+Planner::Planner(Rank rank, Rank ranks, TransportCapabilities paths, const Config& config, RanksByHost shape,
+                 RankCores places)
     : rank_(rank),
       ranks_(ranks),
       paths_(paths),
@@ -229,7 +230,7 @@ bool Planner::traces(const Call& c) const {
 }
 
 // The whole schedule, adapted to this transport's lanes.
-schedule::QueuedSchedule Planner::written_out(const Chosen& chosen) const {
+schedule::FifoOrderedSchedule Planner::written_out(const Chosen& chosen) const {
   if (is_file(chosen.config))
     return schedule::queued(given_({chosen.config, chosen.task.operation.in_place}), paths_.lanes);
   schedule::Schedule made = schedule::make(schedule::algorithm_named(chosen.config.algorithm), request(chosen));
@@ -237,7 +238,7 @@ schedule::QueuedSchedule Planner::written_out(const Chosen& chosen) const {
   return schedule::queued(made, paths_.lanes);
 }
 
-Planner::Proved Planner::part_of(const schedule::QueuedSchedule& q, bool traced) const {
+Planner::Proved Planner::part_of(const schedule::FifoOrderedSchedule& q, bool traced) const {
   const auto rank = static_cast<std::size_t>(rank_);
   Proved part{q.schedule.task, q.schedule.programs[rank]};
   if (!q.origins.empty()) part.origins_of_steps = q.origins[rank];
@@ -252,7 +253,7 @@ Planner::Proved Planner::prove(const Traced& t) const {
     const schedule::Schedule& given = given_({config, t.chosen.task.operation.in_place});
     if (const schedule::Report report = schedule::verify(given); !report.ok())
       text::refuse("{} is wrong: {}", text_of(config), report.text());
-    const schedule::QueuedSchedule queued = written_out(t.chosen);
+    const schedule::FifoOrderedSchedule queued = written_out(t.chosen);
     Proved part = part_of(queued, t.traced);
     part.schedule = message_hash(queued.schedule);
     return part;
@@ -273,7 +274,7 @@ bool Planner::prove_concealed(const Concealed& c) const {
   return true;
 }
 
-Planned Planner::make(const PlanKey& asked) {
+CallPlan Planner::make(const PlanKey& asked) {
   const std::lock_guard lock(making_);
   const Call& call = asked.call();
   const auto& [in_place, hidden] = asked.manner();
@@ -289,29 +290,29 @@ Planned Planner::make(const PlanKey& asked) {
 
 // Rounds are for programs that are alike on all ranks: whether a message goes over a lane or in a round must be the
 // same at its two ends. This rules out what never is; alike_on_all() decides where a program has the form.
-MessagePaths Planner::paths_for(const PlanKey& asked, const AlgorithmConfig& config, const Proved& p) const {
+TransportCapabilities Planner::paths_for(const PlanKey& asked, const AlgorithmConfig& config, const Proved& p) const {
   const Collective collective = asked.call().operation.collective;
   const bool plain = !is_file(config) && !p.schedule && !p.origins && !schedule::uneven(collective) &&
                      collective != Collective::permute;
-  return plain ? paths_ : MessagePaths{.lanes = paths_.lanes};
+  return plain ? paths_ : TransportCapabilities{.lanes = paths_.lanes};
 }
 
 // The mark covers a hash of the schedule, since ranks with different algorithms or files could exchange messages of
 // matching sizes and all get wrong results. For an algorithm it is a hash of the config, from which the schedule
 // follows. For a schedule from a file or a caller it is a hash of the messages alone: what a rank does by itself may
 // differ.
-Planned Planner::made(const PlanKey& asked, const AlgorithmConfig& config, const Proved& p) {
+CallPlan Planner::made(const PlanKey& asked, const AlgorithmConfig& config, const Proved& p) {
   const Call& call = asked.call();
   const schedule::UnreadableBuffers hidden = asked.manner().hidden;
-  const Origins* const origins = p.origins ? &*p.origins : nullptr;
-  const auto compiled = [&](const schedule::Program& program, const MessagePaths& paths) {
+  const ProgramContributors* const origins = p.origins ? &*p.origins : nullptr;
+  const auto compiled = [&](const schedule::Program& program, const TransportCapabilities& paths) {
     return compile(p.task, program, rank_, counts_of(call, rank_, ranks_), kernels::size_of(call.type), paths, origins);
   };
   const kernels::DType wire = wire_of(call);
   const std::uint64_t schedule = p.schedule ? *p.schedule : kernels::fnv1a(text_of(config));
-  Planned planned{
+  CallPlan planned{
       .config = kept(config), .wire = wire, .schedule = schedule, .mark = mark_of_call(call, wire, schedule)};
-  std::vector<FlatStep>& steps = planned.compiled.steps;
+  std::vector<CompiledStep>& steps = planned.compiled.steps;
   planned.compiled = compiled(p.program, paths_for(asked, config, p));
   if (!planned.compiled.rounds.empty() &&
       !alike_on_all(config, request(chosen_by(call, asked.manner().in_place, config))))
@@ -321,14 +322,14 @@ Planned Planner::made(const PlanKey& asked, const AlgorithmConfig& config, const
   if (hidden.any() && origins == nullptr && planned.compiled.rounds.empty()) {
     const schedule::StagedProgram shown = schedule::stage_unreadable_buffers(p.task, rank_, p.program, hidden);
     planned.compiled = compiled(shown.program, {.lanes = paths_.lanes});
-    for (FlatStep& step : steps) step.origin = shown.origins[static_cast<std::size_t>(step.origin)];
+    for (CompiledStep& step : steps) step.origin = shown.origins[static_cast<std::size_t>(step.origin)];
   }
   if (!p.origins_of_steps.empty())
-    for (FlatStep& step : steps) step.origin = p.origins_of_steps[static_cast<std::size_t>(step.origin)];
+    for (CompiledStep& step : steps) step.origin = p.origins_of_steps[static_cast<std::size_t>(step.origin)];
   return planned;
 }
 
-const Planned& Planner::plan(const Call& call, bool in_place, schedule::UnreadableBuffers hidden) {
+const CallPlan& Planner::plan(const Call& call, bool in_place, schedule::UnreadableBuffers hidden) {
   const BufferTraits manner{in_place, hidden};
   Last& last = last_[static_cast<std::size_t>(call.operation.collective)];
   if (last.asked != nullptr && last.asked->is(call, manner)) return *last.planned;
@@ -337,7 +338,7 @@ const Planned& Planner::plan(const Call& call, bool in_place, schedule::Unreadab
   const PlanKey asked(call, manner);
   auto found = made_.find(asked);
   if (found == made_.end()) {
-    auto fresh = std::make_unique<Planned>(make(asked));
+    auto fresh = std::make_unique<CallPlan>(make(asked));
     if (made_.size() == most_kept) {
       last_ = {};
       made_.clear();
@@ -348,7 +349,7 @@ const Planned& Planner::plan(const Call& call, bool in_place, schedule::Unreadab
   return *last.planned;
 }
 
-const Planned& Planner::plan_passing(const Call& call, const BufferTraits& manner) {
+const CallPlan& Planner::plan_passing(const Call& call, const BufferTraits& manner) {
   auto at = std::ranges::find_if(passing_, [&](const auto& p) { return p->asked.is(call, manner); });
   if (at == passing_.end()) {
     const PlanKey asked(call, manner);
@@ -360,16 +361,16 @@ const Planned& Planner::plan_passing(const Call& call, const BufferTraits& manne
   return passing_.front()->planned;
 }
 
-std::shared_ptr<const Planned> Planner::plan(const Call& call, bool in_place, const schedule::Schedule& s) {
+std::shared_ptr<const CallPlan> Planner::plan(const Call& call, bool in_place, const schedule::Schedule& s) {
   if (const std::string why = misfit(s.task, call, in_place); !why.empty())
     text::refuse("the schedule can't serve: {}", why);
   const schedule::Report report = schedule::verify(s);
   if (!report.ok()) throw std::invalid_argument("the schedule is wrong: " + report.text());
-  const schedule::QueuedSchedule queued = schedule::queued(s, paths_.lanes);
+  const schedule::FifoOrderedSchedule queued = schedule::queued(s, paths_.lanes);
   Proved own = part_of(queued, traces(call));
   own.schedule = message_hash(queued.schedule);
   const std::lock_guard lock(making_);
-  return std::make_shared<Planned>(made(PlanKey(call, {in_place, {}}), {s.algorithm, s.channels, 1}, own));
+  return std::make_shared<CallPlan>(made(PlanKey(call, {in_place, {}}), {s.algorithm, s.channels, 1}, own));
 }
 
 }  // namespace trellis::ccl

@@ -10,7 +10,7 @@
 namespace trellis::ccl {
 namespace {
 
-BufferPlace address(const void* data, std::size_t bytes) {
+BufferRange address(const void* data, std::size_t bytes) {
   return {schedule::Buffer::input, reinterpret_cast<std::uintptr_t>(data), bytes};
 }
 
@@ -66,15 +66,15 @@ void check_own(std::span<const SendRecv> points, Rank rank) {
   });
 }
 
-Compiled compile_send_recvs(std::span<const SendRecv> points, Rank rank, int lane) {
+CompiledProgram compile_send_recvs(std::span<const SendRecv> points, Rank rank, int lane) {
   check_own(points, rank);
-  Compiled out;
+  CompiledProgram out;
   std::vector<std::pair<std::pair<bool, Rank>, std::uint32_t>> lined;  // steps by direction (true: send) and peer
   for (const SendRecv& p : points) {
     const std::size_t bytes = p.count * kernels::size_of(p.type);
     const bool sends = p.from == rank, receives = p.to == rank;
     if (sends == receives) continue;
-    FlatStep step;
+    CompiledStep step;
     step.op = sends ? schedule::Op::send : schedule::Op::recv;
     (sends ? step.from : step.to) = address(sends ? p.input : p.output, bytes);
     step.origin = static_cast<std::int32_t>(out.steps.size());

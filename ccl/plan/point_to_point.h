@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "ccl/call.h"
-#include "ccl/plan/compiled.h"
+#include "ccl/plan/compiled_program.h"
 
 namespace trellis::ccl {
 
@@ -31,7 +31,7 @@ std::optional<kernels::DType> type_of_hash(std::uint32_t mark);
 void check_own(std::span<const SendRecv>, Rank rank);
 
 // In the result, a place's `first` is an address in bytes, whatever its buffer. Throws as check_own does.
-Compiled compile_send_recvs(std::span<const SendRecv>, Rank rank, int lane);
+CompiledProgram compile_send_recvs(std::span<const SendRecv>, Rank rank, int lane);
 
 // Fast check that it is certainly valid; if false, check() decides.
 bool plainly_right(const SendRecv&, Rank rank, Rank ranks);

@@ -6,7 +6,7 @@
 
 #include "schedule/formats/msccl_xml.h"
 #include "schedule/formats/text.h"
-#include "text/file.h"
+#include "text/read_file.h"
 #include "text/refuse.h"
 
 namespace trellis::ccl {

@@ -3,9 +3,9 @@
 #include <span>
 #include <stdexcept>
 
-#include "ccl/plan/call_hash.h"
-#include "ccl/plan/origins.h"
-#include "schedule/proof/interpret.h"
+#include "ccl/plan/contributing_ranks.h"
+#include "ccl/plan/hash_combine.h"
+#include "schedule/proof/reference_interpreter.h"
 
 namespace trellis::ccl {
 namespace {
@@ -30,7 +30,7 @@ std::uint64_t message_hash(const schedule::Schedule& s) {
   StepWiring wiring;
   if (const auto fault = StepWiring::connect(s, wiring)) throw std::invalid_argument(fault->text);
   auto memory = schedule::memory_of<Value>(s, [](Rank r, std::int64_t chunk) { return Value{origin_of(r), chunk}; });
-  const schedule::ValueView<Value> view(s, wiring, memory);
+  const schedule::ScheduleMemoryView<Value> view(s, wiring, memory);
   std::uint64_t hash = word(s.task.pieces);
   const auto sum = [](std::span<const Value* const> sources) {
     Value v{0, sources.front()->chunk};

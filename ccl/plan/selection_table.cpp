@@ -8,8 +8,8 @@
 #include <tuple>
 #include <utility>
 
-#include "text/file.h"
-#include "text/number.h"
+#include "text/number_parsing.h"
+#include "text/read_file.h"
 #include "text/refuse.h"
 #include "text/words.h"
 

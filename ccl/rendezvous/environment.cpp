@@ -8,9 +8,9 @@
 #include <mutex>
 #include <system_error>
 
-#include "ccl/rendezvous/own_store.h"
-#include "ccl/rendezvous/pmix.h"
-#include "ccl/rendezvous/tcp/store.h"
+#include "ccl/rendezvous/locally_served_store.h"
+#include "ccl/rendezvous/pmix_rendezvous.h"
+#include "ccl/rendezvous/tcp/store_client.h"
 #include "ccl/rendezvous/unique_id.h"
 #include "device/fork_safe_singleton.h"
 #include "text/refuse.h"

@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "net/sha256.h"
-#include "text/number.h"
+#include "text/number_parsing.h"
 #include "text/refuse.h"
 
 namespace trellis::ccl {

@@ -1,4 +1,4 @@
-#include "ccl/rendezvous/key_value_map.h"
+#include "ccl/rendezvous/blocking_map.h"
 #include "ccl/store.h"
 
 namespace trellis::ccl {
@@ -18,7 +18,7 @@ class MemoryStore : public Store {
   }
 
  private:
-  KeyValueMap board_;
+  BlockingMap board_;
 };
 
 }  // namespace

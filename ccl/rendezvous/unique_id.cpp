@@ -9,8 +9,8 @@
 
 #include "ccl/config.h"
 #include "ccl/rendezvous/interface_pattern.h"
-#include "ccl/rendezvous/own_store.h"
-#include "ccl/rendezvous/tcp/store.h"
+#include "ccl/rendezvous/locally_served_store.h"
+#include "ccl/rendezvous/tcp/store_client.h"
 #include "ccl/rendezvous/this_machine.h"
 #include "device/fork_safe_singleton.h"
 #include "net/sha256.h"

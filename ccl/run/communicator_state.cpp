@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <utility>
 
-#include "ccl/divide/divide.h"
+#include "ccl/divide/split_or_shrink.h"
 #include "ccl/failure/blame.h"
 #include "ccl/failure/end_for_all.h"
 #include "ccl/failure/mismatch.h"
-#include "ccl/plan/check.h"
+#include "ccl/plan/call_check.h"
 #include "ccl/plan/message_mark.h"
 #include "ccl/run/cache_bypass.h"
 #include "ccl/run/record_call.h"
@@ -20,7 +20,7 @@ namespace {
 
 // Between hosts, the selection table's machine is "fabric" instead of the default.
 Config with_machine(Config c, const Transport& t) {
-  if (c.machine == Config().machine && transport_named(t.name()).reach == TransportKind::Reach::hosts)
+  if (c.machine == Config().machine && transport_named(t.name()).reach == TransportFactory::Reach::hosts)
     c.machine = "fabric";
   return c;
 }
@@ -30,7 +30,7 @@ RankCores places_of(const Transport& t, device::Device& d) {
   return d.simulated_time() != nullptr ? RankCores{} : t.places();
 }
 
-MessagePaths paths_of(const Transport& t) {
+TransportCapabilities paths_of(const Transport& t) {
   return {.lanes = t.lanes() - 1, .round_bytes = t.rounds() != nullptr ? t.rounds()->room() : 0};
 }
 
@@ -108,7 +108,7 @@ void Communicator::State::begin(Record record) {
   record();
 }
 
-void Communicator::State::open(const Call& c, bool in_place, const Planned* planned) {
+void Communicator::State::open(const Call& c, bool in_place, const CallPlan* planned) {
   failure.expect_whole();
   if (!agreement_.needed()) start_operation();
   const bool native = agreement_.native();
@@ -133,7 +133,7 @@ void Communicator::State::open_agreement(const Call& c, bool supplied) {
   start_operation();
   exchanging_ = true;
   try {
-    const Planned& planned = planner.plan(exchange, false, unreadable_of(exchange));
+    const CallPlan& planned = planner.plan(exchange, false, unreadable_of(exchange));
     show_call(activity_, c, planner.wire_of(c), operation());
     bind(exchange, planned);
     time_.hold();
@@ -145,8 +145,8 @@ void Communicator::State::open_agreement(const Call& c, bool supplied) {
   begin([&] { record(recorder.begin(), c, nullptr, false); });
 }
 
-void Communicator::State::bind(const Call& c, const Planned& planned) {
-  const Compiled& compiled = planned.compiled;
+void Communicator::State::bind(const Call& c, const CallPlan& planned) {
+  const CompiledProgram& compiled = planned.compiled;
   const bool averages = does(c, kernels::Reduction::avg);
   const bool sums = averages || c.op.kind == kernels::Reduction::scaled_sum;
   const std::size_t size = kernels::size_of(c.type);
@@ -167,7 +167,7 @@ void Communicator::State::bind(const Call& c, const Planned& planned) {
   bound_.tokens = c.operation.collective == Collective::barrier;
 }
 
-void Communicator::State::record(Recorded& r, const Call& c, const Planned* by, bool native) {
+void Communicator::State::record(FlightRecorderEntry& r, const Call& c, const CallPlan* by, bool native) {
   record_call(r, c, operation());
   r.config = by != nullptr ? by->config : nullptr;
   r.schedule = by != nullptr ? by->schedule : 0;
@@ -183,7 +183,7 @@ void Communicator::State::leave_agreed() {
 }
 
 // A plan without steps: the device does everything but the division of an average.
-const Planned& Communicator::State::native_plan(const Call& c) {
+const CallPlan& Communicator::State::native_plan(const Call& c) {
   native_plan_.wire = c.type;
   native_plan_.compiled.output_elements = extents_of(c, rank(), ranks()).output / kernels::size_of(c.type);
   return native_plan_;
@@ -217,7 +217,7 @@ void Communicator::State::open(std::span<const SendRecv> all) {
   bound_.tokens = true;
   time_.hold();
   begin([&] {
-    Recorded& r = recorder.begin();
+    FlightRecorderEntry& r = recorder.begin();
     r = {.operation = operations,
          .count = first.count,
          .points = all.size(),
@@ -336,7 +336,7 @@ void Communicator::State::finish() {
 
 std::unique_ptr<Communicator> Communicator::State::divide(MembershipNotice::Call call, std::vector<Rank> members,
                                                           ColorKey wish) try {
-  const RecordedDivision recorded(dump_file, recorder, word(call), operations);
+  const ScopedSplitRecord recorded(dump_file, recorder, word(call), operations);
   Config same = config;
   same.transport = std::string(transport->name());
   const JoinOptions joining{.config = same, .device = device.get(), .deadline = Clock::now() + config.timeout};
@@ -344,7 +344,7 @@ std::unique_ptr<Communicator> Communicator::State::divide(MembershipNotice::Call
                          answer_dumps(nullptr);
                          heed_interruption(*transport, activity_);
                        }};
-  Division division(of, joining, call, std::move(members), wish);
+  SplitOrShrink division(of, joining, call, std::move(members), wish);
   std::unique_ptr<Transport> joined = division.run();
   if (!joined) return nullptr;
   auto state = std::make_unique<State>(same, device, std::move(joined), &family, division.group());

@@ -5,9 +5,9 @@
 #include <memory>
 
 #include "ccl/communicator.h"
-#include "ccl/failure/recorder.h"
+#include "ccl/failure/flight_recorder.h"
 #include "ccl/failure/sibling_waits.h"
-#include "ccl/plan/check.h"
+#include "ccl/plan/call_check.h"
 #include "ccl/plan/planner.h"
 #include "ccl/plan/point_to_point.h"
 #include "ccl/run/device_agreement.h"
@@ -23,16 +23,16 @@ namespace trellis::ccl {
 struct CheckedCall {
   Call call = {};
   bool in_place = false;
-  std::shared_ptr<const Planned> planned = nullptr;  // for a schedule that the caller supplied
+  std::shared_ptr<const CallPlan> planned = nullptr;  // for a schedule that the caller supplied
 };
 
-struct Communicator::State : DumpsOnSignal {
+struct Communicator::State : SignalDumpTarget {
   State(Config, std::shared_ptr<device::Device>, std::unique_ptr<Transport>, const FamilyMember* parent = nullptr,
         std::span<const Rank> in_parent = {});
   ~State() override;
 
   // An operation's life, see run_loop.h: open, then move until it returns true. What they throw ends the communicator.
-  void open(const Call&, bool in_place, const Planned* = nullptr);
+  void open(const Call&, bool in_place, const CallPlan* = nullptr);
   void open(std::span<const SendRecv>);
   // Advances the open operation, and closes it when it ends. `alone`: returns only at that end. True: the operation has
   // ended. `moved` is set when something happened.
@@ -79,8 +79,8 @@ struct Communicator::State : DumpsOnSignal {
   void close();
   std::uint64_t operation() const { return operations.load(std::memory_order_relaxed); }
   void start_operation() { operations.store(operation() + 1, std::memory_order_relaxed); }  // others only read it
-  void bind(const Call&, const Planned&);
-  void record(Recorded&, const Call&, const Planned*, bool native);  // null: the exchange before it
+  void bind(const Call&, const CallPlan&);
+  void record(FlightRecorderEntry&, const Call&, const CallPlan*, bool native);  // null: the exchange before it
   void leave_agreed();
   template <class Record>
   void begin(Record);  // sets up the run of bound_
@@ -91,7 +91,7 @@ struct Communicator::State : DumpsOnSignal {
   const void* input_of(const Call&);
   schedule::UnreadableBuffers unreadable_of(const Call&);  // those for which staging is worth it
 
-  const Planned& native_plan(const Call&);
+  const CallPlan& native_plan(const Call&);
 
   const Rank rank_, ranks_;
   const SharedCaches caches_;
@@ -101,12 +101,12 @@ struct Communicator::State : DumpsOnSignal {
   std::atomic<std::uint32_t> dumps_;  // number of the last dump request that was handled
 
   // State of the open operation.
-  Compiled send_recvs_;
+  CompiledProgram send_recvs_;
   std::vector<SendRecv> compiled_from_;  // what send_recvs_ was compiled from
   RankActivity activity_ = {.running = true};
   BoundProgram bound_;
-  std::unique_ptr<device::NativeRun> native_;
-  Planned native_plan_;
+  std::unique_ptr<device::NativeCollectiveRun> native_;
+  CallPlan native_plan_;
   std::uint64_t calls_hash_ = 0;  // of all collectives so far
   std::size_t divided_ = 0;       // number of output elements that an average divides at the end
   friend class Communicator;

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "ccl/plan/check.h"
+#include "ccl/plan/call_check.h"
 #include "ccl/plan/planner.h"
 #include "ccl/plan/selection_table.h"
 

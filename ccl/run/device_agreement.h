@@ -29,7 +29,7 @@ class DeviceAgreement {
   Call exchange(const Call&, bool supplied);
   // The functions below are about the last exchange.
   bool native() const { return native_.has_value(); }
-  std::unique_ptr<device::NativeRun> start() { return collectives_->start(*native_, std::move(turn_)); }
+  std::unique_ptr<device::NativeCollectiveRun> start() { return collectives_->start(*native_, std::move(turn_)); }
   // Why the device does not run the call itself; null: it does, or has no collectives at all.
   const std::string* why_not() const { return why_not_; }
   void conclude();                // once the exchange has ended

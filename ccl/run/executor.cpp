@@ -25,7 +25,7 @@ Executor::Executor(Transport& transport, FamilyMember& family, const FlightRecor
       rounder_(device),
       watch_(timeout) {
   watch_.expect(transport.ranks());
-  if (Rounds* const rounds = transport.rounds())
+  if (AllToAllExchange* const rounds = transport.rounds())
     all_to_all_.emplace(*rounds, steps_, RoundRunner::Use{take_whole, sum, this});
 }
 
@@ -36,15 +36,15 @@ void Executor::explaining(Function&& f) {
     f();
   } catch (const MessageMismatch& m) {
     explain(transport_, past_, *bound_->activity, m);
-  } catch (const Damaged& d) {
+  } catch (const MessageDamaged& d) {
     explain(transport_, *bound_->activity, d);
-  } catch (const Withdrawn& w) {
+  } catch (const MessageWithdrawn& w) {
     explain(transport_, *bound_->activity, w);
   }
 }
 
 void Executor::begin(const BoundProgram& bound) {
-  const Compiled& c = *bound.compiled;
+  const CompiledProgram& c = *bound.compiled;
   bound_ = &bound;
   rounded_ = bound.rounds();
   if (rounded_) rounder_.begin(bound);
@@ -59,10 +59,10 @@ void Executor::begin(const BoundProgram& bound) {
   explaining([&] { all_to_all_->advance(); });
 }
 
-void Executor::begin_lines(const Compiled& c) {
+void Executor::begin_lines(const CompiledProgram& c) {
   fronts_.resize(c.lines.size());
   Front* front = fronts_.data();
-  for (const PeerLane& line : c.lines) {
+  for (const LaneMessages& line : c.lines) {
     front->line = &line;
     front->next = 0;
     front->begun = false;
@@ -150,13 +150,13 @@ std::uint32_t Executor::next_of(const Front& front) const {
 }
 
 std::size_t Executor::bytes_of(std::uint32_t step) const {
-  const FlatStep& flat = bound_->compiled->steps[step];
+  const CompiledStep& flat = bound_->compiled->steps[step];
   return (schedule::sends(flat.op) ? flat.from : flat.to).elements * kernels::size_of(bound_->wire);
 }
 
 // Starts the line's next message. True: it is empty, and done without a transfer, as both ends know from the plan.
 bool Executor::start(Front& front, std::uint32_t step) {
-  const FlatStep& flat = bound_->compiled->steps[step];
+  const CompiledStep& flat = bound_->compiled->steps[step];
   const std::size_t bytes = bytes_of(step);
   if (bytes == 0 && !bound_->tokens) {
     ++front.next;
@@ -180,8 +180,8 @@ bool Executor::start(Front& front, std::uint32_t step) {
 }
 
 void Executor::run_local(std::uint32_t step) {
-  const FlatStep& flat = bound_->compiled->steps[step];
-  const BufferPlace* const further = bound_->compiled->places.data() + flat.further;
+  const CompiledStep& flat = bound_->compiled->steps[step];
+  const BufferRange* const further = bound_->compiled->places.data() + flat.further;
   if (flat.to.elements == 0) return;
   if (rounded_) return rounder_.local(step);
   if (flat.op == Op::copy) {
@@ -205,7 +205,7 @@ void Executor::take(void* self, std::uint32_t step, std::size_t offset, const st
 
 void Executor::take_whole(void* self, std::uint32_t step, const std::byte* message) {
   auto& executor = *static_cast<Executor*>(self);
-  const FlatStep& flat = executor.bound_->compiled->steps[step];
+  const CompiledStep& flat = executor.bound_->compiled->steps[step];
   if (flat.to.elements == 0) return;
   executor.take_piece(flat, 0, message, flat.to.elements * kernels::size_of(executor.bound_->type));
 }
@@ -213,11 +213,11 @@ void Executor::take_whole(void* self, std::uint32_t step, const std::byte* messa
 void Executor::sum(void* self, std::uint32_t step, std::span<const void* const> sources) {
   auto& executor = *static_cast<Executor*>(self);
   const BoundProgram& b = *executor.bound_;
-  const BufferPlace& to = b.compiled->steps[step].to;
+  const BufferRange& to = b.compiled->steps[step].to;
   if (to.elements != 0) executor.device_.reduce(b.op, b.type, sources, b.at(to), to.elements, b.how);
 }
 
-void Executor::take_piece(const FlatStep& flat, std::size_t offset, const std::byte* piece, std::size_t bytes) {
+void Executor::take_piece(const CompiledStep& flat, std::size_t offset, const std::byte* piece, std::size_t bytes) {
   std::byte* const to = bound_->at(flat.to) + offset;
   if (flat.op == Op::recv) return device_.copy(to, piece, bytes, bound_->how.stores);
   const void* const sources[] = {bound_->at(flat.from) + offset, piece};

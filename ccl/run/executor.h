@@ -5,14 +5,14 @@
 #include <optional>
 #include <vector>
 
+#include "ccl/failure/flight_recorder.h"
 #include "ccl/failure/heartbeat_monitor.h"
 #include "ccl/failure/rank_dump.h"
-#include "ccl/failure/recorder.h"
 #include "ccl/failure/sibling_waits.h"
 #include "ccl/run/bound_program.h"
 #include "ccl/run/round_runner.h"
-#include "ccl/run/rounder.h"
-#include "ccl/run/step_progress.h"
+#include "ccl/run/rounding_arithmetic.h"
+#include "ccl/run/runnable_steps.h"
 #include "ccl/transports/transport.h"
 
 namespace trellis::ccl {
@@ -39,9 +39,9 @@ class Executor {
   std::vector<PendingMessage> pending() const;  // the messages that it waits for
 
  private:
-  // The state of a line (see PeerLane): its next message, and how far that has come.
+  // The state of a line (see LaneMessages): its next message, and how far that has come.
   struct Front {
-    const PeerLane* line = nullptr;
+    const LaneMessages* line = nullptr;
     Sender* sender = nullptr;
     Receiver* receiver = nullptr;
     std::uint32_t next = 0;
@@ -56,13 +56,13 @@ class Executor {
   bool start(Front&, std::uint32_t step);
   std::uint32_t next_of(const Front&) const;       // step of its next message
   std::size_t bytes_of(std::uint32_t step) const;  // of a message
-  void begin_lines(const Compiled&);
+  void begin_lines(const CompiledProgram&);
   bool move_messages();
   void run_local(std::uint32_t step);
   static void take(void* self, std::uint32_t step, std::size_t offset, const std::byte* piece, std::size_t bytes);
   static void take_whole(void* self, std::uint32_t step, const std::byte* message);
   static void sum(void* self, std::uint32_t step, std::span<const void* const> sources);
-  void take_piece(const FlatStep&, std::size_t offset, const std::byte* piece, std::size_t bytes);
+  void take_piece(const CompiledStep&, std::size_t offset, const std::byte* piece, std::size_t bytes);
   static void make(void* self, std::uint32_t step, std::size_t offset, std::byte* piece, std::size_t bytes);
 
   void look_around();                              // after a while without messages
@@ -76,13 +76,13 @@ class Executor {
   const FlightRecorder& past_;
   device::Device& device_;
   std::chrono::milliseconds timeout_;
-  Rounder rounder_;
+  RoundingArithmetic rounder_;
 
   const BoundProgram* bound_ = nullptr;
-  device::NativeRun* native_ = nullptr;  // until it is done
+  device::NativeCollectiveRun* native_ = nullptr;  // until it is done
   const Producer producer_{make, this};
   bool rounded_ = false;  // the rounder does the arithmetic
-  StepProgress steps_;
+  RunnableSteps steps_;
   std::optional<RoundRunner> all_to_all_;  // where ranks share memory
   std::vector<Front> fronts_;
   std::vector<std::uint32_t> live_;  // fronts with messages left

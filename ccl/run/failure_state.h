@@ -14,7 +14,7 @@ namespace trellis::ccl {
 class FailureState {
  public:
   // `owner`: the communicator's own part of dumps on signals.
-  FailureState(Transport& transport, DumpFile& dump_file, const DumpsOnSignal& owner)
+  FailureState(Transport& transport, DumpFile& dump_file, const SignalDumpTarget& owner)
       : transport_(transport), dump_file_(dump_file), owner_(owner) {}
 
   bool failed() const { return failed_.load(std::memory_order_relaxed); }
@@ -47,7 +47,7 @@ class FailureState {
 
   Transport& transport_;
   DumpFile& dump_file_;
-  const DumpsOnSignal& owner_;
+  const SignalDumpTarget& owner_;
   mutable std::mutex mutex_;
   std::exception_ptr error_;
   std::atomic<bool> failed_ = false;

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "ccl/group.h"
-#include "ccl/run/batch.h"
+#include "ccl/run/operation_batch.h"
 
 namespace trellis::ccl {
 namespace {

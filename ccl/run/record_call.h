@@ -3,7 +3,7 @@
 #pragma once
 
 #include "ccl/call.h"
-#include "ccl/failure/recorder.h"
+#include "ccl/failure/flight_recorder.h"
 #include "ccl/transports/liveness.h"
 
 namespace trellis::ccl {
@@ -28,7 +28,7 @@ inline void show_call(RankActivity& a, const Call& c, kernels::DType wire, std::
   a.reduction = static_cast<std::uint8_t>(c.op.kind);
 }
 
-inline void record_call(Recorded& r, const Call& c, std::uint64_t operation) {
+inline void record_call(FlightRecorderEntry& r, const Call& c, std::uint64_t operation) {
   r.operation = operation;
   r.count = c.count;
   r.points = 0;

@@ -12,8 +12,8 @@ void RoundRunner::begin(const BoundProgram& bound) {
   round_ = 0;
   phase_ = Phase::publish;
   messages_.resize(static_cast<std::size_t>(program().ranks));
-  for (const AllToAllRounds::Round& round : program().rounds)
-    if (round.sum != AllToAllRounds::none) steps_.hold(round.sum);
+  for (const ExchangeRounds::Round& round : program().rounds)
+    if (round.sum != ExchangeRounds::none) steps_.hold(round.sum);
 }
 
 bool RoundRunner::may_publish() const {
@@ -23,16 +23,17 @@ bool RoundRunner::may_publish() const {
 }
 
 void RoundRunner::publish() {
-  const AllToAllRounds& p = program();
-  const AllToAllRounds::Round& round = p.rounds[round_];
+  const ExchangeRounds& p = program();
+  const ExchangeRounds::Round& round = p.rounds[round_];
   const auto message = [&](Rank to) {
-    const BufferPlace& from = bound_->compiled->steps[p.send(round_, to)].from;
-    return from.elements == 0 ? Rounds::Message{} : Rounds::Message(bound_->at(from), bytes_of(from));
+    const BufferRange& from = bound_->compiled->steps[p.send(round_, to)].from;
+    return from.elements == 0 ? AllToAllExchange::Message{}
+                              : AllToAllExchange::Message(bound_->at(from), bytes_of(from));
   };
   sent_.clear();
   if (round.same) sent_.push_back(message(rounds_.rank() == 0 ? 1 : 0));
   for (Rank r = 0; !round.same && r < p.ranks; ++r)
-    sent_.push_back(r == rounds_.rank() ? Rounds::Message{} : message(r));
+    sent_.push_back(r == rounds_.rank() ? AllToAllExchange::Message{} : message(r));
   rounds_.publish(bound_->round_mark, sent_, round.same, round.may_stay);
   phase_ = Phase::read;
   if (!rounds_.stays()) finish_sends();
@@ -45,7 +46,7 @@ void RoundRunner::finish_sends() {
 
 bool RoundRunner::receive() {
   bool received = false;
-  const bool summed = program().rounds[round_].sum != AllToAllRounds::none;
+  const bool summed = program().rounds[round_].sum != ExchangeRounds::none;
   const std::vector<Rank>& missing = rounds_.missing();
   for (std::size_t i = 0; i < missing.size();) {
     const Rank from = missing[i];
@@ -68,9 +69,9 @@ bool RoundRunner::receive() {
   return received;
 }
 
-void RoundRunner::sum(const AllToAllRounds::Round& round) {
-  const FlatStep& step = bound_->compiled->steps[round.sum];
-  const auto place = [&](std::size_t i) -> const BufferPlace& {
+void RoundRunner::sum(const ExchangeRounds::Round& round) {
+  const CompiledStep& step = bound_->compiled->steps[round.sum];
+  const auto place = [&](std::size_t i) -> const BufferRange& {
     return i == 0 ? step.from : bound_->compiled->places[step.further + i - 1];
   };
   sources_.clear();
@@ -83,7 +84,7 @@ void RoundRunner::sum(const AllToAllRounds::Round& round) {
 }
 
 void RoundRunner::end_reading() {
-  if (const AllToAllRounds::Round& round = program().rounds[round_]; round.sum != AllToAllRounds::none) sum(round);
+  if (const ExchangeRounds::Round& round = program().rounds[round_]; round.sum != ExchangeRounds::none) sum(round);
   rounds_.end_reading();
   phase_ = Phase::be_read;
 }
@@ -127,10 +128,10 @@ std::optional<RoundRunner::Wait> RoundRunner::waits_for() const {
 std::vector<PendingMessage> RoundRunner::pending() const {
   std::vector<PendingMessage> all;
   if (done() || phase_ == Phase::publish) return all;
-  const auto add = [&](Rank peer, bool receives, const BufferPlace& place) {
+  const auto add = [&](Rank peer, bool receives, const BufferRange& place) {
     all.push_back({peer, receives, bytes_of(place)});
   };
-  const std::vector<FlatStep>& steps = bound_->compiled->steps;
+  const std::vector<CompiledStep>& steps = bound_->compiled->steps;
   for (const Rank r : rounds_.missing()) add(r, true, steps[program().receive(round_, r)].to);
   for (Rank r = 0; r < program().ranks; ++r)
     if (r != rounds_.rank() && rounds_.is_reader(r)) add(r, false, steps[program().send(round_, r)].from);

@@ -1,4 +1,4 @@
-// Runs the messages of a program of all-to-all rounds: see ccl/plan/all_to_all_rounds.h.
+// Runs the messages of a program of all-to-all rounds: see ccl/plan/exchange_rounds.h.
 #pragma once
 
 #include <optional>
@@ -6,8 +6,8 @@
 
 #include "ccl/failure/rank_dump.h"
 #include "ccl/run/bound_program.h"
-#include "ccl/run/step_progress.h"
-#include "ccl/transports/segment/rounds.h"
+#include "ccl/run/runnable_steps.h"
+#include "ccl/transports/segment/all_to_all_exchange.h"
 
 namespace trellis::ccl {
 
@@ -20,7 +20,7 @@ class RoundRunner {
     void (*sum)(void* context, std::uint32_t step, std::span<const void* const> sources);
     void* context;
   };
-  RoundRunner(Rounds& rounds, StepProgress& steps, Use use) : rounds_(rounds), steps_(steps), use_(use) {}
+  RoundRunner(AllToAllExchange& rounds, RunnableSteps& steps, Use use) : rounds_(rounds), steps_(steps), use_(use) {}
 
   void begin(const BoundProgram&);
   bool done() const { return round_ == program().rounds.size(); }
@@ -34,8 +34,8 @@ class RoundRunner {
   std::vector<PendingMessage> pending() const;
 
  private:
-  const AllToAllRounds& program() const { return bound_->compiled->rounds; }
-  std::size_t bytes_of(const BufferPlace& p) const { return p.elements * kernels::size_of(bound_->type); }
+  const ExchangeRounds& program() const { return bound_->compiled->rounds; }
+  std::size_t bytes_of(const BufferRange& p) const { return p.elements * kernels::size_of(bound_->type); }
   enum class Phase : std::uint8_t { publish, read, be_read };  // what comes next in the round
   bool may_publish() const;
   void publish();
@@ -43,16 +43,16 @@ class RoundRunner {
   void end_reading();
   void end_round();
   void finish_sends();
-  void sum(const AllToAllRounds::Round&);
+  void sum(const ExchangeRounds::Round&);
 
-  Rounds& rounds_;
-  StepProgress& steps_;
+  AllToAllExchange& rounds_;
+  RunnableSteps& steps_;
   const Use use_;
   const BoundProgram* bound_ = nullptr;
   std::size_t round_ = 0;
   Phase phase_ = Phase::publish;
-  std::vector<Rounds::Message> sent_;       // by rank
-  std::vector<const std::byte*> messages_;  // by rank, of a round that is summed
+  std::vector<AllToAllExchange::Message> sent_;  // by rank
+  std::vector<const std::byte*> messages_;       // by rank, of a round that is summed
   std::vector<const void*> sources_;
 };
 

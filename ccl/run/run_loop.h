@@ -17,7 +17,7 @@ struct Strand {
   bool has_agreed = false;  // the ranks have agreed about the next operation
 
   // Opens the operation, or first the exchange in which the ranks agree about it. True: the operation is open.
-  bool begin(const Call& call, bool in_place, const Planned* planned = nullptr) {
+  bool begin(const Call& call, bool in_place, const CallPlan* planned = nullptr) {
     if (state->agrees_first() && !std::exchange(has_agreed, true)) {
       state->open_agreement(call, planned != nullptr);
       open = true;
@@ -30,7 +30,7 @@ struct Strand {
 };
 
 // A call outside of groups and streams.
-struct PlainCall : Strand {
+struct ImmediateCall : Strand {
   const Call* call = nullptr;
   bool in_place = false, begun = false;
 
@@ -41,7 +41,7 @@ struct PlainCall : Strand {
   }
 };
 
-struct PlainSendRecv : Strand {
+struct ImmediateSendRecv : Strand {
   const SendRecv* point = nullptr;
   bool begun = false;
 

@@ -6,7 +6,7 @@
 #include <mutex>
 #include <vector>
 
-#include "device/give_back.h"
+#include "device/noexcept_release.h"
 
 namespace trellis::ccl {
 

@@ -17,7 +17,7 @@ SimulatedOperationTime::SimulatedOperationTime(device::Device& device, const Dev
                                                Rank ranks)
     : device_(device), time_(ranks > 1 ? device.simulated_time() : nullptr), agreement_(agreement), rank_(rank) {}
 
-void SimulatedOperationTime::begin(const Call& c, const Planned& planned, bool in_place) {
+void SimulatedOperationTime::begin(const Call& c, const CallPlan& planned, bool in_place) {
   if (time_ == nullptr) return;
   if (planned.config == nullptr || is_file(*planned.config))
     throw device::Unsupported(

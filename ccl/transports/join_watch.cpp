@@ -12,7 +12,7 @@
 #include "ccl/rendezvous/forwarding_store.h"
 #include "ccl/rendezvous/member_check.h"
 #include "ccl/transports/open.h"
-#include "text/number.h"
+#include "text/number_parsing.h"
 
 namespace trellis::ccl {
 namespace {

@@ -28,7 +28,7 @@ class Receiver {
   virtual bool advance(Receiving&) = 0;  // true once the whole message has been consumed
 };
 
-class Rounds;
+class AllToAllExchange;
 
 class Lanes {
  public:
@@ -39,7 +39,9 @@ class Lanes {
   virtual std::size_t readable(const void* data, std::size_t bytes, std::size_t message) = 0;
   virtual Sender& sender(Rank to, int lane) = 0;
   virtual Receiver& receiver(Rank from, int lane) = 0;
-  virtual Rounds* rounds() const { return nullptr; }  // null unless all ranks share memory; see segment/rounds.h
+  virtual AllToAllExchange* rounds() const {
+    return nullptr;
+  }  // null unless all ranks share memory; see segment/all_to_all_exchange.h
 
   // Backs off by polling, yielding or sleeping, depending on `idle`: the number of calls since something happened.
   // Wakes when a message arrives or room appears, or after `most`. Returns true when it is time to check whether all

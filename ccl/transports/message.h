@@ -54,12 +54,12 @@ struct MessageMismatch {
 };
 
 // A message that arrived is not what was sent.
-struct Damaged {
+struct MessageDamaged {
   Rank sender;  // -1: it can't be told
 };
 
 // A message can no longer be read, because its sender's operation failed.
-struct Withdrawn {
+struct MessageWithdrawn {
   Rank sender;
 };
 

@@ -6,16 +6,16 @@
 namespace trellis::ccl {
 namespace {
 
-text::Registry<TransportKind>& registry() {
-  static text::Registry<TransportKind> all("transport");
+text::Registry<TransportFactory>& registry() {
+  static text::Registry<TransportFactory> all("transport");
   return all;
 }
 
 }  // namespace
 
-RegisteredTransport::RegisteredTransport(TransportKind kind) { registry().add(std::move(kind)); }
+RegisteredTransport::RegisteredTransport(TransportFactory kind) { registry().add(std::move(kind)); }
 
-const TransportKind& transport_named(std::string_view wanted) { return registry().named(wanted); }
+const TransportFactory& transport_named(std::string_view wanted) { return registry().named(wanted); }
 
 std::vector<std::string> usable_transports() {
   std::vector<std::string> names;
@@ -25,7 +25,7 @@ std::vector<std::string> usable_transports() {
 }
 
 std::unique_ptr<Transport> open_transport(std::shared_ptr<Store> store, const JoinOptions& j) {
-  const TransportKind& kind = transport_named(j.config.transport.empty() ? usual_transport : j.config.transport);
+  const TransportFactory& kind = transport_named(j.config.transport.empty() ? usual_transport : j.config.transport);
   if (kind.absent != nullptr)
     if (const std::string why = kind.absent(); !why.empty()) text::refuse("transport {}: {}", kind.name, why);
   return kind.open(std::move(store), j);

@@ -10,7 +10,7 @@
 
 namespace trellis::ccl {
 
-struct TransportKind {
+struct TransportFactory {
   enum class Reach : std::uint8_t {
     process,
     host,
@@ -26,10 +26,10 @@ struct TransportKind {
 
 // An object of this type at namespace scope registers the transport.
 struct RegisteredTransport {
-  explicit RegisteredTransport(TransportKind);
+  explicit RegisteredTransport(TransportFactory);
 };
 
-const TransportKind& transport_named(std::string_view);  // throws invalid_argument that lists the known names
-std::vector<std::string> usable_transports();            // the names of those that are not absent
+const TransportFactory& transport_named(std::string_view);  // throws invalid_argument that lists the known names
+std::vector<std::string> usable_transports();               // the names of those that are not absent
 
 }  // namespace trellis::ccl

@@ -16,14 +16,14 @@ RegisteredCheck::RegisteredCheck(Check check) { registry().add(std::move(check))
 
 const std::map<std::string, Check, std::less<>>& checks() { return registry().entries(); }
 
-CheckVerdict run_check(const Check& check, Device& device) {
+CheckResult run_check(const Check& check, Device& device) {
   for (const Capability c : every_capability())
-    if (check.needs.has(c) && !device.capabilities().has(c)) return {CheckOutcome::not_needed, device.why_not(c)};
+    if (check.needs.has(c) && !device.capabilities().has(c)) return {CheckStatus::not_needed, device.why_not(c)};
   try {
     check.run(device);
     return {};
   } catch (const std::exception& e) {
-    return {CheckOutcome::failed, e.what()};
+    return {CheckStatus::failed, e.what()};
   }
 }
 

@@ -30,11 +30,11 @@ struct RegisteredCheck {
 
 const std::map<std::string, Check, std::less<>>& checks();
 
-enum class CheckOutcome : unsigned char { passed, failed, not_needed };
-struct CheckVerdict {
-  CheckOutcome outcome = CheckOutcome::passed;
+enum class CheckStatus : unsigned char { passed, failed, not_needed };
+struct CheckResult {
+  CheckStatus outcome = CheckStatus::passed;
   std::string why;  // of a failure, or what the device lacks
 };
-CheckVerdict run_check(const Check&, Device&);
+CheckResult run_check(const Check&, Device&);
 
 }  // namespace trellis::device

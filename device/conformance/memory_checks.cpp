@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "device/capabilities.h"
-#include "device/conformance/on_device.h"
+#include "device/conformance/device_buffer.h"
 #include "device/memory_accounting.h"
 
 namespace trellis::device {
@@ -16,9 +16,9 @@ constexpr std::size_t page = 4096;
 
 void memory(Device& d) {
   const std::size_t before = d.memory().used;
-  std::vector<std::unique_ptr<OnDevice>> all;
+  std::vector<std::unique_ptr<DeviceBuffer>> all;
   for (const std::size_t bytes : {std::size_t{1}, page, std::size_t{5000}, std::size_t{1'000'000}, std::size_t{0}}) {
-    all.push_back(std::make_unique<OnDevice>(d, bytes));
+    all.push_back(std::make_unique<DeviceBuffer>(d, bytes));
     expect(reinterpret_cast<std::uintptr_t>(all.back()->data()) % page == 0, "{} bytes do not begin a page", bytes);
     const auto is = all.back()->get<unsigned char>();
     expect(std::ranges::count(is, 0) == static_cast<std::ptrdiff_t>(bytes), "{} new bytes are not zero", bytes);
@@ -39,13 +39,13 @@ void release(Device& d) {
   expect_refused<std::invalid_argument>("memory released twice", [&] { d.release(piece); });
   int elsewhere = 0;
   expect_refused<std::invalid_argument>("memory of somebody else", [&] { d.release(&elsewhere); });
-  const OnDevice other(d, 10'000);
+  const DeviceBuffer other(d, 10'000);
   expect_refused<std::invalid_argument>("the middle of a piece", [&] { d.release(other.data() + page); });
   d.release(nullptr);
 }
 
 void out_of_memory(Device& d) {
-  const OnDevice held(d, 3'000'000, "weights of conformance");
+  const DeviceBuffer held(d, 3'000'000, "weights of conformance");
   const std::string why = expect_refused<OutOfMemory>("more memory than there is",
                                                       [&] { d.release(d.allocate(SIZE_MAX / 2, "activations")); });
   for (const char* word : {"activations", "weights of conformance", "3000000"})
@@ -57,7 +57,7 @@ void out_of_memory(Device& d) {
 }
 
 void copies(Device& d) {
-  OnDevice a(d, 100'003), b(d, 100'003);
+  DeviceBuffer a(d, 100'003), b(d, 100'003);
   const auto wanted = numbered(100'003, 1);
   a.put(wanted);
   d.copy(b.data(), a.data(), b.bytes());
@@ -69,7 +69,7 @@ void copies(Device& d) {
 }
 
 void parts(Device& d) {
-  OnDevice a(d, 3 * page), b(d, 3 * page);
+  DeviceBuffer a(d, 3 * page), b(d, 3 * page);
   auto wanted = numbered(3 * page, 2);
   a.put(wanted);
   d.copy(b.data() + 5, a.data() + page + 1, page + 77);
@@ -83,7 +83,7 @@ void parts(Device& d) {
 
 void attach(Device& d) {
   std::vector<float> own(4096, 2.0F);
-  OnDevice sum(d, own.size() * sizeof(float));
+  DeviceBuffer sum(d, own.size() * sizeof(float));
   sum.put(std::vector<float>(own.size(), 1.0F));
   const auto attached = d.attach(own.data(), own.size() * sizeof(float));
   expect(attached->bytes() == own.size() * sizeof(float), "{} bytes are attached", attached->bytes());
@@ -94,7 +94,7 @@ void attach(Device& d) {
 }
 
 void export_memory(Device& d) {
-  OnDevice a(d, 3 * page);
+  DeviceBuffer a(d, 3 * page);
   const auto wanted = numbered(3 * page, 3);
   a.put(wanted);
   const Exported file = d.export_memory(a.data(), a.bytes());
@@ -122,7 +122,7 @@ void many_threads(Device& d) {
     threads.emplace_back([&, t] {
       try {
         for (int i = 0; i < 20; ++i) {
-          OnDevice a(d, static_cast<std::size_t>(1 + 1000 * t + i));
+          DeviceBuffer a(d, static_cast<std::size_t>(1 + 1000 * t + i));
           const auto wanted = numbered(a.bytes(), t + i);
           a.put(wanted);
           if (a.get<unsigned char>() != wanted) wrong[static_cast<std::size_t>(t)] = "another thread's bytes";

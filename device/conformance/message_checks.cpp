@@ -5,7 +5,7 @@
 
 #include "device/capabilities.h"
 #include "device/channel.h"
-#include "device/conformance/on_device.h"
+#include "device/conformance/device_buffer.h"
 #include "device/simulated_time.h"
 #include "device/topology.h"
 
@@ -26,7 +26,7 @@ void wait_until(std::string_view what, Ask&& ask) {
 // Both ends of a channel from a device to itself.
 struct Loop {
   explicit Loop(Device& d) {
-    Channels* const channels = d.channels();
+    ChannelFactory* const channels = d.channels();
     expect(channels != nullptr, "{} says that it sends and receives, and has no channels", d.name());
     const PeerCore self{"127.0.0.1", d.topology().core};
     from = channels->connect(self), to = channels->accept(self);
@@ -37,7 +37,7 @@ struct Loop {
 
 void messages(Device& d) {
   const auto [from, to] = Loop(d);
-  OnDevice a(d, 3 << 20), b(d, 3 << 20);
+  DeviceBuffer a(d, 3 << 20), b(d, 3 << 20);
   const auto wanted = numbered(3 << 20, 3);
   a.put(wanted);
   std::vector<unsigned char> host(1000);
@@ -60,7 +60,7 @@ void messages(Device& d) {
 
 void too_long(Device& d) {
   const auto [from, to] = Loop(d);
-  OnDevice a(d, 1000);
+  DeviceBuffer a(d, 1000);
   const auto sent = from->post(a.data(), 1000), received = to->post(a.data(), 999);
   expect_refused<std::system_error>("a message longer than its place",
                                     [&] { wait_until("a refusal", [&] { return received->done(); }); });

@@ -4,7 +4,7 @@
 #include <thread>
 
 #include "device/capabilities.h"
-#include "device/conformance/on_device.h"
+#include "device/conformance/device_buffer.h"
 #include "device/simulated_time.h"
 
 namespace trellis::device {
@@ -36,7 +36,7 @@ void order(Device& d) {
 }
 
 void stream_copies(Device& d) {
-  OnDevice a(d, 1 << 20), b(d, 1 << 20), c(d, 1 << 20);
+  DeviceBuffer a(d, 1 << 20), b(d, 1 << 20), c(d, 1 << 20);
   const auto wanted = numbered(1 << 20, 5);
   a.put(wanted);
   const auto stream = d.stream();
@@ -100,7 +100,7 @@ void failure(Device& d) {
   go = true;
   event->synchronize();  // returns, although the failure drops the work that records the event
   while (!stream->idle()) std::this_thread::yield();
-  const OnDevice from(d, 64 << 20);
+  const DeviceBuffer from(d, 64 << 20);
   std::vector<unsigned char> to(from.bytes());
   d.fill(from.data(), std::byte{1}, from.bytes());
   expect(stream->failed(), "a stream whose work has failed says that it is well");
@@ -118,7 +118,7 @@ void failure(Device& d) {
 }
 
 void time_passes(Device& d) {
-  OnDevice a(d, 1 << 20), b(d, 1 << 20);
+  DeviceBuffer a(d, 1 << 20), b(d, 1 << 20);
   const auto stream = d.stream();
   const auto before = d.event(), after = d.event();
   before->record(stream.get());
@@ -132,7 +132,7 @@ void time_passes(Device& d) {
 // The same work takes the same picoseconds, whatever the host does meanwhile, and a wait moves the waiting stream's
 // clock.
 void simulated_time(Device& d) {
-  OnDevice a(d, 1 << 20), b(d, 1 << 20);
+  DeviceBuffer a(d, 1 << 20), b(d, 1 << 20);
   const auto timed = [&](std::size_t bytes) {
     const auto stream = d.stream();
     const Time begin = stream->now();

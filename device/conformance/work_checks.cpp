@@ -3,7 +3,7 @@
 
 #include "device/backends.h"
 #include "device/capabilities.h"
-#include "device/conformance/on_device.h"
+#include "device/conformance/device_buffer.h"
 #include "device/conformance/sample_program.h"
 #include "device/neff/neff.h"
 #include "device/neff/tar.h"
@@ -30,7 +30,7 @@ std::vector<std::byte> foreign_container() {
 namespace {
 
 void arithmetic(Device& d) {
-  OnDevice a(d, 4000), b(d, 4000);
+  DeviceBuffer a(d, 4000), b(d, 4000);
   std::vector<float> numbers(1000);
   for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<float>(i);
   a.put(numbers);
@@ -46,12 +46,12 @@ void arithmetic(Device& d) {
 void compare_kernel(Device& d, const kernels::Kernel& kernel, std::size_t n) {
   KernelLaunch here{.kernel = kernel.name, .n = n, .key = {}}, there = here;
   std::vector<std::vector<unsigned char>> host;
-  std::vector<std::unique_ptr<OnDevice>> device;
+  std::vector<std::unique_ptr<DeviceBuffer>> device;
   const auto add = [&](kernels::DType type) {
     host.push_back(numbered(n * size_of(type), static_cast<int>(host.size())));
     if (type != kernels::DType::bf16 && is_float(type))  // numbers of middling size
       for (std::size_t i = size_of(type) - 1; i < host.back().size(); i += size_of(type)) host.back()[i] = 0x3F;
-    device.push_back(std::make_unique<OnDevice>(d, host.back().size()));
+    device.push_back(std::make_unique<DeviceBuffer>(d, host.back().size()));
     device.back()->put(host.back());
   };
   for (const kernels::DType t : kernel.writes) add(t);
@@ -80,7 +80,7 @@ void every_kernel(Device& d) {
 }
 
 void launches(Device& d) {
-  OnDevice y(d, 400), x(d, 400);
+  DeviceBuffer y(d, 400), x(d, 400);
   x.put(std::vector<float>(100, 2.0F));
   const KernelLaunch twice{
       .kernel = "reduce.sum.f32.nearest", .n = 100, .writes = {y.data()}, .reads = {x.data(), x.data()}};
@@ -101,7 +101,7 @@ void programs(Device& d) {
   const auto program = d.load(sample_container());
   expect(program->operands().size() == 3, "{} operands; expected 3", program->operands().size());
   constexpr std::size_t bytes = sample_numbers * sizeof(float);
-  OnDevice a(d, bytes), b(d, bytes), out(d, bytes);
+  DeviceBuffer a(d, bytes), b(d, bytes), out(d, bytes);
   a.put(std::vector<float>(sample_numbers, 1.5F));
   b.put(std::vector<float>(sample_numbers, 2.0F));
   std::vector<Binding> bound = {{"a", a.data(), bytes}, {"b", b.data(), bytes}, {"out", out.data(), bytes}};

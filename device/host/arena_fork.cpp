@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "device/host/arena.h"
+#include "device/host/shared_memory_arena.h"
 
 namespace trellis::device {
 
@@ -22,12 +22,12 @@ LiveArenas::LiveArenas() {
                  });
 }
 
-void LiveArenas::add(Arena& arena) {
+void LiveArenas::add(SharedMemoryArena& arena) {
   const std::lock_guard lock(mutex_);
   all_.push_back(&arena);
 }
 
-void LiveArenas::remove(Arena& arena) {
+void LiveArenas::remove(SharedMemoryArena& arena) {
   const std::lock_guard lock(mutex_);
   std::erase(all_, &arena);
 }
@@ -35,14 +35,14 @@ void LiveArenas::remove(Arena& arena) {
 // Locks in the order in which arenas take their own locks.
 void LiveArenas::hold_still() {
   mutex_.lock();
-  for (Arena* const arena : all_) {
+  for (SharedMemoryArena* const arena : all_) {
     arena->sharing_.lock();
     arena->mutex_.lock();
   }
 }
 
 void LiveArenas::go_on() {
-  for (Arena* const arena : all_) {
+  for (SharedMemoryArena* const arena : all_) {
     arena->mutex_.unlock();
     arena->sharing_.unlock();
   }
@@ -50,11 +50,11 @@ void LiveArenas::go_on() {
 }
 
 void LiveArenas::make_private() {
-  for (Arena* const arena : all_) arena->make_private();
+  for (SharedMemoryArena* const arena : all_) arena->make_private();
 }
 
 // Makes each page private when it is first written. If the system grants no such mapping, the pages stay shared.
-void Arena::make_private() {
+void SharedMemoryArena::make_private() {
   const auto map = [&](std::byte* at, std::size_t bytes, std::size_t offset) {
     mmap(at, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE, window_.fd,
          static_cast<off_t>(offset));

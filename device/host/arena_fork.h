@@ -6,13 +6,13 @@
 
 namespace trellis::device {
 
-class Arena;
+class SharedMemoryArena;
 
 class LiveArenas {
  public:
   LiveArenas();
-  void add(Arena&);
-  void remove(Arena&);
+  void add(SharedMemoryArena&);
+  void remove(SharedMemoryArena&);
 
  private:
   void hold_still();  // before the fork: takes all locks, so that no arena is half changed
@@ -20,7 +20,7 @@ class LiveArenas {
   void make_private();
 
   std::mutex mutex_;
-  std::vector<Arena*> all_;
+  std::vector<SharedMemoryArena*> all_;
 };
 
 LiveArenas& live_arenas();  // of this process

@@ -1,10 +1,10 @@
-// Arena's sharing of the caller's own memory: moves its pages into the arena's file and back.
+// SharedMemoryArena's sharing of the caller's own memory: moves its pages into the arena's file and back.
 
 #include <algorithm>
 #include <cstdint>
 
-#include "device/host/arena.h"
-#include "device/host/pages.h"
+#include "device/host/page_remapping.h"
+#include "device/host/shared_memory_arena.h"
 #include "device/memory_release_notifier.h"
 #include "text/refuse.h"
 
@@ -18,9 +18,10 @@ namespace {
 
 }  // namespace
 
-class Arena::Sharing : public Shared {
+class SharedMemoryArena::Sharing : public Shared {
  public:
-  Sharing(Arena& arena, std::byte* begin, std::size_t bytes) : arena_(arena), begin_(begin), bytes_(bytes) {}
+  Sharing(SharedMemoryArena& arena, std::byte* begin, std::size_t bytes)
+      : arena_(arena), begin_(begin), bytes_(bytes) {}
   ~Sharing() override {
     try {
       if (begin_ != nullptr) arena_.end_sharing(begin_);
@@ -31,12 +32,12 @@ class Arena::Sharing : public Shared {
   void hold(std::byte* begin) { begin_ = begin; }
 
  private:
-  Arena& arena_;
+  SharedMemoryArena& arena_;
   std::byte* begin_;  // start of the moved pages; null: none to move back
   const std::size_t bytes_;
 };
 
-InWindow Arena::find(const void* data, std::size_t bytes) const {
+InWindow SharedMemoryArena::find(const void* data, std::size_t bytes) const {
   if (inherited_.load(std::memory_order_relaxed)) return {.outside = bytes};
   const auto* const begin = static_cast<const std::byte*>(data);
   if (begin >= window_.base && begin < window_.base + window_.bytes) {
@@ -57,7 +58,7 @@ InWindow Arena::find(const void* data, std::size_t bytes) const {
 }
 
 // The entry of moved pages that contains this whole range; end() if there is none.
-Arena::MovedPages::iterator Arena::moved_with(std::byte* begin, std::size_t bytes) {
+SharedMemoryArena::MovedPages::iterator SharedMemoryArena::moved_with(std::byte* begin, std::size_t bytes) {
   const auto after = moved_.upper_bound(begin);
   if (after == moved_.begin()) return moved_.end();
   const auto found = std::prev(after);
@@ -65,14 +66,14 @@ Arena::MovedPages::iterator Arena::moved_with(std::byte* begin, std::size_t byte
 }
 
 // The last entry of moved pages with some of this range; end() if there is none.
-Arena::MovedPages::iterator Arena::moved_within(std::byte* begin, std::size_t bytes) {
+SharedMemoryArena::MovedPages::iterator SharedMemoryArena::moved_within(std::byte* begin, std::size_t bytes) {
   const auto after = moved_.lower_bound(begin + bytes);
   if (after == moved_.begin()) return moved_.end();
   const auto found = std::prev(after);
   return begin < found->first + found->second.bytes ? found : moved_.end();
 }
 
-std::unique_ptr<Shared> Arena::share(void* data, std::size_t bytes) {
+std::unique_ptr<Shared> SharedMemoryArena::share(void* data, std::size_t bytes) {
   if (inherited_) return std::make_unique<Sharing>(*this, nullptr, 0);
   auto* const wanted = static_cast<std::byte*>(data);
   if (wanted >= window_.base && wanted < window_.base + window_.bytes)
@@ -120,7 +121,7 @@ std::unique_ptr<Shared> Arena::share(void* data, std::size_t bytes) {
   }
 }
 
-void Arena::end_sharing(std::byte* begin) {
+void SharedMemoryArena::end_sharing(std::byte* begin) {
   const std::lock_guard moving(sharing_);
   Moved moved;
   {

@@ -5,7 +5,7 @@
 #include <set>
 #include <string>
 
-#include "device/libnrt/handles.h"
+#include "device/libnrt/handle_table.h"
 #include "device/libnrt/trace.h"
 
 namespace trellis::device::nrt {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "device/device.h"
-#include "device/libnrt/refusal.h"
+#include "device/libnrt/status_error.h"
 #include "device/nrt/structures.h"
 
 namespace trellis::device::nrt {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "device/environment.h"
+#include "device/environment_variable.h"
 #include "device/fork_safe_singleton.h"
 
 namespace trellis::device::nrt {

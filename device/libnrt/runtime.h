@@ -10,13 +10,13 @@
 #include <vector>
 
 #include "device/device.h"
-#include "device/libnrt/collective_numbers.h"
-#include "device/libnrt/handles.h"
-#include "device/libnrt/inspection.h"
+#include "device/libnrt/collective_sequence_numbers.h"
+#include "device/libnrt/handle_table.h"
+#include "device/libnrt/inspection_session.h"
 #include "device/libnrt/model.h"
-#include "device/libnrt/peers/hub.h"
+#include "device/libnrt/peers/rendezvous.h"
 #include "device/libnrt/peers/send_recv.h"
-#include "device/libnrt/profiles.h"
+#include "device/libnrt/profiling_state.h"
 #include "device/libnrt/queues.h"
 #include "device/libnrt/tensor.h"
 #include "device/libnrt/trace.h"
@@ -30,7 +30,7 @@ struct CollectiveContextObject {
   std::uint32_t vnc = 0, rank = 0, id = 0;
   std::vector<std::uint32_t> group;
   std::vector<TensorObject::Place> inputs, outputs;
-  Element element = Element::f32;
+  NrtDType element = NrtDType::f32;
   ReduceKind op = ReduceKind::add;
   CollectiveKind kind = CollectiveKind::all_reduce;
 };
@@ -73,11 +73,11 @@ class Runtime {
     for (TraceRecorder* const one : all) one->add(event);
   }
 
-  World world;
+  RootRendezvous world;
   PeerSendRecv send_recv;
   TraceRecorder recorder, system_recorder;
-  Inspection inspection;
-  Profiles profiles;
+  InspectionSession inspection;
+  ProfilingState profiles;
   HandleTable<TensorObject> tensors{"the tensor"};
   HandleTable<TensorSetObject> sets{"the tensor set"};
   HandleTable<ModelObject> models{"the model"};
@@ -86,7 +86,7 @@ class Runtime {
   HandleTable<MessageEndpoint> comms{"the communicator"};
   HandleTable<PostedMessage> requests{"the request"};
   HandleTable<ContinuousOptionsObject> continuous{"the options"};
-  CollectiveNumbers collectives;
+  CollectiveSequenceNumbers collectives;
   Queues queues;  // must come after all that its work uses
 
   struct Callback {

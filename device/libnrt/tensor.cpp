@@ -10,7 +10,7 @@
 #include <system_error>
 #include <vector>
 
-#include "device/give_back.h"
+#include "device/noexcept_release.h"
 
 namespace trellis::device::nrt {
 namespace {

@@ -10,7 +10,7 @@
 #include <string>
 
 #include "device/device.h"
-#include "device/libnrt/refusal.h"
+#include "device/libnrt/status_error.h"
 #include "net/descriptor.h"
 
 namespace trellis::device::nrt {

@@ -8,7 +8,7 @@
 #include <cstring>
 #include <memory>
 
-#include "device/libnrt/refusal.h"
+#include "device/libnrt/status_error.h"
 
 namespace trellis::device::nrt {
 namespace {

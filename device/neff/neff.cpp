@@ -85,8 +85,8 @@ void each_field(To& to, Header& h) {
 
 }  // namespace
 
-const NeffFile* Neff::find(std::string_view name) const {
-  const auto found = std::ranges::find(files, name, &NeffFile::name);
+const NeffEntry* Neff::find(std::string_view name) const {
+  const auto found = std::ranges::find(files, name, &NeffEntry::name);
   return found == files.end() ? nullptr : &*found;
 }
 
@@ -105,14 +105,14 @@ Neff read_neff(std::span<const std::byte> bytes) {
   const auto data = bytes.subspan(neff_header_bytes);
   neff.is_compressed = data.size() >= 2 && data[0] == std::byte{0x1F} && data[1] == std::byte{0x8B};
   if (neff.is_compressed) return neff;
-  for (TarFile& file : read_tar(data)) neff.files.push_back({std::move(file.name), file.bytes});
+  for (TarEntry& file : read_tar(data)) neff.files.push_back({std::move(file.name), file.bytes});
   return neff;
 }
 
 std::string_view program_of(const Neff& neff) {
-  const NeffFile* const file = neff.find(neff_program_file);
+  const NeffEntry* const file = neff.find(neff_program_file);
   if (file == nullptr)
-    throw ForeignNeff(
+    throw ForeignNeffError(
         fmt::format("NEFF '{}' has no {}: it holds instructions of a NeuronCore, whose encoding is not public; only "
                     "programs that `trellis neff make` wrote can run here",
                     neff.header.name, neff_program_file));

@@ -31,27 +31,27 @@ struct NeffHeader {
   std::uint32_t logical_size = 1;  // physical cores of one logical core
 };
 
-struct NeffFile {
+struct NeffEntry {
   std::string name;
   std::span<const std::byte> bytes;  // of the container that was read
 };
 
 struct Neff {
   NeffHeader header;
-  std::vector<NeffFile> files;
+  std::vector<NeffEntry> files;
   bool is_compressed = false;  // gzip: its files are not listed
 
-  const NeffFile* find(std::string_view name) const;
+  const NeffEntry* find(std::string_view name) const;
   bool is_ours() const { return find(neff_program_file) != nullptr; }
 };
 
 // A well-formed container that holds no program of ours.
-struct ForeignNeff : std::invalid_argument {
+struct ForeignNeffError : std::invalid_argument {
   using std::invalid_argument::invalid_argument;
 };
 
 Neff read_neff(std::span<const std::byte>);  // throws invalid_argument with the place, the value and what was expected
-std::string_view program_of(const Neff&);    // its text; throws ForeignNeff
+std::string_view program_of(const Neff&);    // its text; throws ForeignNeffError
 // A container with this program. The same program gives the same bytes.
 std::vector<std::byte> write_neff(std::string_view name, std::string_view program, std::uint32_t physical_cores);
 

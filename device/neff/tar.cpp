@@ -53,8 +53,8 @@ bool is_zero(std::span<const std::byte> bytes) {
 
 }  // namespace
 
-std::vector<TarFile> read_tar(std::span<const std::byte> archive) {
-  std::vector<TarFile> files;
+std::vector<TarEntry> read_tar(std::span<const std::byte> archive) {
+  std::vector<TarEntry> files;
   for (std::size_t at = 0; at < archive.size();) {
     if (archive.size() - at < block) refuse(at, fmt::format("{} bytes are left", archive.size() - at), "512");
     const auto header = archive.subspan(at, block);

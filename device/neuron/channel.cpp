@@ -6,9 +6,9 @@
 
 namespace trellis::device {
 
-class NeuronChannels::Posted : public MessageHandle {
+class NeuronChannelFactory::Posted : public MessageHandle {
  public:
-  Posted(NeuronChannels& of, TensorView view, nrt::SendRecvRequest* request, bool sends)
+  Posted(NeuronChannelFactory& of, TensorView view, nrt::SendRecvRequest* request, bool sends)
       : of_(of), view_(std::move(view)), request_(request), sends_(sends) {}
   ~Posted() override {
     try {
@@ -37,7 +37,7 @@ class NeuronChannels::Posted : public MessageHandle {
   std::size_t bytes() const override { return bytes_; }
 
  private:
-  NeuronChannels& of_;
+  NeuronChannelFactory& of_;
   std::optional<TensorView> view_;  // none: it is done
   nrt::SendRecvRequest* const request_;
   const bool sends_;
@@ -45,9 +45,9 @@ class NeuronChannels::Posted : public MessageHandle {
 };
 
 // One end of a channel; the runtime closes it with its core.
-class NeuronChannels::End : public Channel {
+class NeuronChannelFactory::End : public Channel {
  public:
-  End(NeuronChannels& of, nrt::SendRecvComm* comm, bool sends) : of_(of), comm_(comm), sends_(sends) {}
+  End(NeuronChannelFactory& of, nrt::SendRecvComm* comm, bool sends) : of_(of), comm_(comm), sends_(sends) {}
   bool connected() override {
     const NeuronRuntime& r = *of_.runtime_;
     bool done = false;
@@ -66,19 +66,20 @@ class NeuronChannels::End : public Channel {
   }
 
  private:
-  NeuronChannels& of_;
+  NeuronChannelFactory& of_;
   nrt::SendRecvComm* const comm_;
   const bool sends_;
 };
 
-NeuronChannels::NeuronChannels(std::shared_ptr<NeuronRuntime> runtime, const TensorsByAddress& tensors, int core)
+NeuronChannelFactory::NeuronChannelFactory(std::shared_ptr<NeuronRuntime> runtime, const TensorsByAddress& tensors,
+                                           int core)
     : runtime_(std::move(runtime)), tensors_(tensors), core_(core) {}
 
-NeuronChannels::~NeuronChannels() {
+NeuronChannelFactory::~NeuronChannelFactory() {
   if (open_) runtime_->library().nrt_async_sendrecv_close(core_);
 }
 
-std::unique_ptr<Channel> NeuronChannels::channel(bool sends, const PeerCore& peer) {
+std::unique_ptr<Channel> NeuronChannelFactory::channel(bool sends, const PeerCore& peer) {
   const NeuronRuntime& r = *runtime_;
   const nrt::NrtLibrary& l = r.library();
   if (peer.address.find(':') != std::string::npos)
@@ -95,7 +96,7 @@ std::unique_ptr<Channel> NeuronChannels::channel(bool sends, const PeerCore& pee
   return std::make_unique<End>(*this, comm, sends);
 }
 
-void NeuronChannels::keep(TensorView&& view) {
+void NeuronChannelFactory::keep(TensorView&& view) {
   const std::lock_guard lock(mutex_);
   kept_.push_back(std::move(view));
 }

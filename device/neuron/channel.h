@@ -10,12 +10,12 @@
 namespace trellis::device {
 
 // The channels of one core. The first one opens the core for messages.
-class NeuronChannels : public Channels {
+class NeuronChannelFactory : public ChannelFactory {
  public:
-  NeuronChannels(std::shared_ptr<NeuronRuntime>, const TensorsByAddress&, int core);  // as the machine numbers it
-  ~NeuronChannels() override;
-  NeuronChannels(const NeuronChannels&) = delete;
-  NeuronChannels& operator=(const NeuronChannels&) = delete;
+  NeuronChannelFactory(std::shared_ptr<NeuronRuntime>, const TensorsByAddress&, int core);  // as the machine numbers it
+  ~NeuronChannelFactory() override;
+  NeuronChannelFactory(const NeuronChannelFactory&) = delete;
+  NeuronChannelFactory& operator=(const NeuronChannelFactory&) = delete;
   std::unique_ptr<Channel> connect(const PeerCore& peer) override { return channel(true, peer); }
   std::unique_ptr<Channel> accept(const PeerCore& peer) override { return channel(false, peer); }
 

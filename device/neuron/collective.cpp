@@ -4,9 +4,9 @@
 
 #include <optional>
 
-#include "device/neuron/element.h"
+#include "device/neuron/dtype_conversion.h"
+#include "device/neuron/queue_completion.h"
 #include "device/neuron/tensor_view.h"
-#include "device/neuron/wait.h"
 
 namespace trellis::device {
 namespace {
@@ -31,7 +31,7 @@ struct InUse {
   NativeTurn turn;
 };
 
-class QueuedCollective : public NativeRun {
+class QueuedCollective : public NativeCollectiveRun {
  public:
   explicit QueuedCollective(std::shared_ptr<NeuronRuntime> runtime) : runtime_(std::move(runtime)) {}
   ~QueuedCollective() override {
@@ -103,7 +103,7 @@ std::string NeuronCollectives::refuses(const NativeCollective& c) const {
   return no_world_.empty() ? fmt::format("neuron core {} has joined no world; call join() first", core_) : no_world_;
 }
 
-std::unique_ptr<NativeRun> NeuronCollectives::start(const NativeCollective& c, NativeTurn turn) {
+std::unique_ptr<NativeCollectiveRun> NeuronCollectives::start(const NativeCollective& c, NativeTurn turn) {
   if (const std::string why = refuses(c); !why.empty()) throw Unsupported(why);
   const NeuronRuntime& r = *runtime_;
   const auto vnc = static_cast<std::uint32_t>(core_);

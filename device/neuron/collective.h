@@ -15,7 +15,7 @@ class NeuronCollectives : public NativeCollectives {
       : runtime_(std::move(runtime)), tensors_(tensors), core_(core) {}
   NativeWorld join(const NativeWorld& proposed) override;
   std::string refuses(const NativeCollective&) const override;
-  std::unique_ptr<NativeRun> start(const NativeCollective&, NativeTurn) override;
+  std::unique_ptr<NativeCollectiveRun> start(const NativeCollective&, NativeTurn) override;
   NativeTurn take_turn() override { return runtime_->take_native_turn(core_); }
 
  private:

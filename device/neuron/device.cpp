@@ -7,7 +7,6 @@
 #include "device/backends.h"
 #include "device/capabilities.h"
 #include "device/channel.h"
-#include "device/give_back.h"
 #include "device/memory_accounting.h"
 #include "device/memory_release_notifier.h"
 #include "device/native_collective.h"
@@ -16,9 +15,10 @@
 #include "device/neuron/program.h"
 #include "device/neuron/stream.h"
 #include "device/neuron/tensors_by_address.h"
+#include "device/noexcept_release.h"
 #include "device/program.h"
 #include "device/topology.h"
-#include "device/zero_copy_attached.h"
+#include "device/zero_copy_memory.h"
 #include "kernels/reduce/divide.h"
 #include "text/refuse.h"
 
@@ -55,7 +55,7 @@ class Neuron : public Device {
   InWindow find(const void*, std::size_t bytes) const override { return {.outside = bytes}; }
   std::unique_ptr<Shared> share(void*, std::size_t) override { return std::make_unique<NothingShared>(); }
   std::unique_ptr<Attached> attach(void* data, std::size_t bytes) override {
-    return std::make_unique<ZeroCopyAttached>(data, bytes);
+    return std::make_unique<ZeroCopyMemory>(data, bytes);
   }
   Exported export_memory(const void*, std::size_t) override;
   std::size_t allocated_bytes() const override { return account_.use().used; }
@@ -73,11 +73,11 @@ class Neuron : public Device {
   }
   void copy(Stream&, void* dst, const void* src, std::size_t bytes) override;
   std::unique_ptr<Stream> stream() override;
-  std::unique_ptr<Event> event() override { return std::make_unique<ThreadEvent>(std::make_shared<Clocks>()); }
+  std::unique_ptr<Event> event() override { return std::make_unique<ThreadEvent>(std::make_shared<ThreadClock>()); }
   NativeCollectives* collectives() override {
     return capabilities().has(Capability::collectives) ? &collectives_ : nullptr;
   }
-  Channels* channels() override { return capabilities().has(Capability::send_recv) ? &messages_ : nullptr; }
+  ChannelFactory* channels() override { return capabilities().has(Capability::send_recv) ? &messages_ : nullptr; }
 
  private:
   class OnHost;
@@ -87,7 +87,7 @@ class Neuron : public Device {
   const int core_;
   MemoryAccount account_;
   TensorsByAddress tensors_;
-  NeuronChannels messages_;
+  NeuronChannelFactory messages_;
   NeuronCollectives collectives_;
   std::atomic<int> streams_made_ = 0;
 };

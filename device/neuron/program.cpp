@@ -11,7 +11,7 @@
 
 #include "device/backends.h"
 #include "device/neff/neff.h"
-#include "device/neuron/element.h"
+#include "device/neuron/dtype_conversion.h"
 #include "device/neuron/stream.h"
 #include "device/neuron/tensor_view.h"
 

@@ -8,9 +8,9 @@
 #include <mutex>
 #include <random>
 
-#include "device/environment.h"
+#include "device/environment_variable.h"
 #include "device/fork_safe_singleton.h"
-#include "device/neuron/wait.h"
+#include "device/neuron/queue_completion.h"
 #include "device/visible_cores.h"
 #include "text/refuse.h"
 

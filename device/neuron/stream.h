@@ -9,7 +9,7 @@
 #include <mutex>
 #include <optional>
 
-#include "device/neuron/wait.h"
+#include "device/neuron/queue_completion.h"
 #include "device/streams/thread_stream.h"
 
 namespace trellis::device {

@@ -23,7 +23,7 @@ std::vector<const void*> TensorsByAddress::all() const {
   return out;
 }
 
-std::optional<InTensor> TensorsByAddress::find(const void* at, std::size_t bytes) const {
+std::optional<TensorLocation> TensorsByAddress::find(const void* at, std::size_t bytes) const {
   const auto* const byte = static_cast<const std::byte*>(at);
   const std::lock_guard lock(mutex_);
   const auto after = pieces_.upper_bound(byte);
@@ -33,7 +33,7 @@ std::optional<InTensor> TensorsByAddress::find(const void* at, std::size_t bytes
   if (byte >= begin + p.bytes) return std::nullopt;
   const device::MemoryPiece whole{begin, p.bytes};
   expect_within("neuron", {byte, bytes}, &whole);
-  return InTensor{p.tensor, static_cast<std::size_t>(byte - begin)};
+  return TensorLocation{p.tensor, static_cast<std::size_t>(byte - begin)};
 }
 
 }  // namespace trellis::device

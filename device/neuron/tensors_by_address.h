@@ -10,7 +10,7 @@
 
 namespace trellis::device {
 
-struct InTensor {
+struct TensorLocation {
   nrt::Tensor* tensor = nullptr;
   std::size_t offset = 0;
 };
@@ -21,7 +21,7 @@ class TensorsByAddress {
   nrt::Tensor* remove(const void* at);  // null: no tensor begins there
   std::vector<const void*> all() const;
   // Throws invalid_argument when the range begins in a tensor and goes past its end. None: it is the host's.
-  std::optional<InTensor> find(const void* at, std::size_t bytes) const;
+  std::optional<TensorLocation> find(const void* at, std::size_t bytes) const;
 
  private:
   struct MemoryPiece {

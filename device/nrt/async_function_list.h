@@ -12,7 +12,7 @@
   X("2.28", Status, nrta_tensor_copy, (Tensor*, std::uint64_t, Tensor*, std::uint64_t, std::uint64_t size, int queue,  \
                                        ErrorTracker*, Sequence*))                                                      \
   X("2.28", Status, nrta_execute_schedule, (Model*, const TensorSet*, TensorSet*, int queue, ErrorTracker*, Sequence*))\
-  X("2.28", Status, nrta_cc_prepare, (CommInfo*, TensorList*, TensorList*, Element, ReduceKind, CollectiveKind,            \
+  X("2.28", Status, nrta_cc_prepare, (CommInfo*, TensorList*, TensorList*, NrtDType, ReduceKind, CollectiveKind,            \
                                       CollectiveContext**))                                                            \
   X("2.28", Status, nrta_cc_schedule, (CollectiveContext**, int queue, ErrorTracker*, Sequence*))                      \
   X("2.27", Status, nrta_is_completed, (Sequence, bool*))                                                              \

@@ -6,13 +6,13 @@
 #include <algorithm>
 
 #include "device/device.h"
-#include "device/environment.h"
+#include "device/environment_variable.h"
 
 namespace trellis::device::nrt {
 
-const std::vector<NrtFunction>& functions() {
+const std::vector<NrtFunctionInfo>& functions() {
 #define TRELLIS_NRT_NAME(since, result, name, parameters) {#name, since},
-  static const std::vector<NrtFunction> all = {TRELLIS_NRT_FUNCTIONS(TRELLIS_NRT_NAME)};
+  static const std::vector<NrtFunctionInfo> all = {TRELLIS_NRT_FUNCTIONS(TRELLIS_NRT_NAME)};
 #undef TRELLIS_NRT_NAME
   return all;
 }
@@ -46,7 +46,7 @@ std::string_view NrtLibrary::lacks(std::initializer_list<std::string_view> names
 }
 
 std::string NrtLibrary::missing_text(std::string_view name) const {
-  const auto found = std::ranges::find(functions(), name, &NrtFunction::name);
+  const auto found = std::ranges::find(functions(), name, &NrtFunctionInfo::name);
   return fmt::format("{} has no {}, which SDK {} has", file_, name,
                      found == functions().end() ? "of another kind" : found->since);
 }

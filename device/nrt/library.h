@@ -20,11 +20,11 @@
 
 namespace trellis::device::nrt {
 
-struct NrtFunction {
+struct NrtFunctionInfo {
   std::string_view name;
   std::string_view since;  // version of the SDK
 };
-const std::vector<NrtFunction>& functions();
+const std::vector<NrtFunctionInfo>& functions();
 std::string library_file();  // TRELLIS_LIBNRT, or libnrt.so.1
 
 class NrtLibrary {

@@ -62,7 +62,7 @@ struct TensorInfo {
   char name[tensor_name_bytes];
   TensorUsage usage;
   std::size_t size;
-  Element dtype;
+  NrtDType dtype;
   std::uint32_t* shape;
   std::uint32_t ndim;
 };
@@ -85,7 +85,7 @@ struct MicrocodeInfo {
   MicrocodeImage iram, dram;
 };
 
-struct DebugHeader {
+struct DebugEventHeader {
   std::uint64_t data_size;
   std::uint32_t type;
   char reserved[52];

@@ -54,5 +54,5 @@
 #define TRELLIS_NRT_DEBUG(X)                                                                                           \
   X("2.27", Status, nrt_debug_client_connect, (int core, int* fd))                                                     \
   X("2.27", void, nrt_debug_client_connect_close, (int fd))                                                            \
-  X("2.27", Status, nrt_debug_client_read_one_event, (int fd, DebugHeader*, void** payload))
+  X("2.27", Status, nrt_debug_client_read_one_event, (int fd, DebugEventHeader*, void** payload))
 // clang-format on

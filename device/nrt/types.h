@@ -54,7 +54,7 @@ enum class ExecutionUnit : std::int32_t {
 };
 inline constexpr int unit_count = 5;
 
-enum class Element : std::int32_t {
+enum class NrtDType : std::int32_t {
   unknown = 0,
   u64 = 1,
   i8 = 2,

@@ -23,7 +23,7 @@ class SimulatedClock {
 };
 
 // The clocks of one device.
-class SimulatedClocks : public Clocks {
+class SimulatedClocks : public ThreadClock {
  public:
   Time now() const override { return current().now(); }
   void wait_until(Time t) override { current().reach(t); }

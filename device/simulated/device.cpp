@@ -3,7 +3,7 @@
 
 #include "device/backends.h"
 #include "device/capabilities.h"
-#include "device/host/host.h"
+#include "device/host/host_device.h"
 #include "device/program.h"
 #include "device/simulated/clock.h"
 #include "device/simulated/machine.h"
@@ -34,10 +34,10 @@ class CoreTime : public SimulatedTime {
   SimulatedClocks& clocks_;
 };
 
-class Simulated : public Host {
+class Simulated : public HostDevice {
  public:
   Simulated(std::string_view name, std::shared_ptr<const SimulatedMachine> machine, const Opening& opening)
-      : Host(fmt::format("{} core {}", name, machine->topology(opening.core).core), machine->core_bytes()),
+      : HostDevice(fmt::format("{} core {}", name, machine->topology(opening.core).core), machine->core_bytes()),
         machine_(std::move(machine)),
         timing_only_(opening.timing_only),
         time_(*machine_, machine_->topology(opening.core).core, *clocks_) {
@@ -45,7 +45,7 @@ class Simulated : public Host {
   }
 
   Capabilities capabilities() const override {
-    Capabilities c = Host::capabilities();
+    Capabilities c = HostDevice::capabilities();
     for (const Capability more :
          {Capability::programs, Capability::simulated_time, Capability::memory_stats, Capability::profile})
       c.add(more);
@@ -55,21 +55,21 @@ class Simulated : public Host {
   using Device::fill;
   using Device::launch;
   void copy(void* dst, const void* src, std::size_t bytes, kernels::Stores stores) override {
-    Host::copy(dst, src, bytes, stores);
+    HostDevice::copy(dst, src, bytes, stores);
     const auto size = static_cast<double>(bytes);
     charge(is_here(dst) && is_here(src) ? machine_->memory_time(2 * size) : machine_->host_copy_time(size));
   }
   void fill(void* dst, std::byte value, std::size_t bytes) override {
-    Host::fill(dst, value, bytes);
+    HostDevice::fill(dst, value, bytes);
     charge(machine_->memory_time(static_cast<double>(bytes)));
   }
   void reduce(kernels::Reduction op, kernels::DType type, std::span<const void* const> sources, void* dst,
               std::size_t n, const kernels::ReduceOptions& options) override {
-    Host::reduce(op, type, sources, dst, n, options);
+    HostDevice::reduce(op, type, sources, dst, n, options);
     charge(machine_->memory_time(static_cast<double>((sources.size() + 1) * n * size_of(type))));
   }
   void divide(kernels::DType type, void* data, std::size_t n, std::uint32_t divisor) override {
-    Host::divide(type, data, n, divisor);
+    HostDevice::divide(type, data, n, divisor);
     charge(machine_->memory_time(static_cast<double>(2 * n * size_of(type))));
   }
   void launch(const KernelLaunch& what) override {

@@ -152,11 +152,11 @@ sim::Time SimulatedMachine::price(const CollectiveSpec& run) const {
                                                .in_place = run.in_place},
                                  .element = static_cast<double>(run.element)};
   for (const auto& [from, to] : run.pairs) settings.operation.pairs.push_back({from, to});
-  sim::Question question{.settings = std::move(settings),
-                         .group = group_of(machine(), run),
-                         .bytes = static_cast<double>(run.bytes),
-                         .blocks = {run.counts.begin(), run.counts.end()},
-                         .interval = false};
+  sim::CollectiveQuestion question{.settings = std::move(settings),
+                                   .group = group_of(machine(), run),
+                                   .bytes = static_cast<double>(run.bytes),
+                                   .blocks = {run.counts.begin(), run.counts.end()},
+                                   .interval = false};
   if (!run.counts.empty())
     question.bytes =
         static_cast<double>(std::accumulate(run.counts.begin(), run.counts.end(), std::size_t{0}) * run.element);

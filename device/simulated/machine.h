@@ -11,7 +11,7 @@
 #include "device/simulated_time.h"
 #include "device/topology.h"
 #include "device/visible_cores.h"
-#include "sim/cluster/answer/answer.h"
+#include "sim/cluster/answer/collective_answer.h"
 #include "sim/hardware/chip/chip.h"
 
 namespace trellis::device {

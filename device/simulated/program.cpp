@@ -13,8 +13,8 @@
 
 namespace trellis::device {
 
+using sim::core::BufferRole;
 using sim::core::CoreBuffer;
-using sim::core::Role;
 
 SimulatedProgram::SimulatedProgram(std::span<const std::byte> container, const sim::ChipSpec& chip, int logical_size,
                                    bool timing_only, std::shared_ptr<SimulatedClocks> clocks)
@@ -26,8 +26,8 @@ SimulatedProgram::SimulatedProgram(std::span<const std::byte> container, const s
                  logical_size);
   sim::core::check(program_, chip_);
   for (const CoreBuffer& b : program_.buffers)
-    if (b.space == sim::core::Space::hbm && b.role != Role::internal)
-      operands_.push_back({b.name, static_cast<std::size_t>(b.bytes), b.type, b.role == Role::output});
+    if (b.space == sim::core::MemorySpace::hbm && b.role != BufferRole::internal)
+      operands_.push_back({b.name, static_cast<std::size_t>(b.bytes), b.type, b.role == BufferRole::output});
 }
 
 void SimulatedProgram::run(const std::vector<Binding>& bindings, Stream* stream) {

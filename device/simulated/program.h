@@ -29,7 +29,7 @@ class SimulatedProgram : public LoadedProgram {
   const sim::ChipSpec& chip_;
   const bool timing_only_;
   const std::shared_ptr<SimulatedClocks> clocks_;
-  sim::core::EngineProgram program_;
+  sim::core::NeuronCoreProgram program_;
   std::vector<ProgramOperand> operands_;
   std::atomic<Time> time_ = 0;
 };

@@ -122,7 +122,7 @@ struct ThreadEvent::Reached {
   std::shared_ptr<Point> point;
 };
 
-ThreadEvent::ThreadEvent(std::shared_ptr<Clocks> clocks) : clocks_(std::move(clocks)), last_(new Point) {
+ThreadEvent::ThreadEvent(std::shared_ptr<ThreadClock> clocks) : clocks_(std::move(clocks)), last_(new Point) {
   last_->reach();
 }
 

@@ -56,16 +56,16 @@ class ThreadStream : public Stream {
 };
 
 // The time of the work that the calling thread does.
-class Clocks {
+class ThreadClock {
  public:
-  virtual ~Clocks() = default;
+  virtual ~ThreadClock() = default;
   virtual Time now() const { return wall_time(); }
   virtual void wait_until(Time) {}  // the work goes on no earlier than this
 };
 
 class ThreadEvent : public Event {
  public:
-  explicit ThreadEvent(std::shared_ptr<Clocks>);
+  explicit ThreadEvent(std::shared_ptr<ThreadClock>);
   void record(Stream*) override;
   bool ready() const override;
   void synchronize() override;
@@ -77,7 +77,7 @@ class ThreadEvent : public Event {
   struct Reached;
   std::shared_ptr<Point> last() const;
 
-  const std::shared_ptr<Clocks> clocks_;
+  const std::shared_ptr<ThreadClock> clocks_;
   mutable std::mutex mutex_;
   std::shared_ptr<Point> last_;
 };

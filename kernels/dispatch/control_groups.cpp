@@ -4,7 +4,7 @@
 #include <fstream>
 #include <string_view>
 
-#include "text/number.h"
+#include "text/number_parsing.h"
 #include "text/words.h"
 
 namespace trellis::kernels {

@@ -34,8 +34,8 @@ std::uint64_t identity_of(const std::string& folder) {
 
 }  // namespace
 
-Quota cpu_quota(const std::string& processes, const std::string& groups) {
-  Quota least;
+CgroupCpuQuota cpu_quota(const std::string& processes, const std::string& groups) {
+  CgroupCpuQuota least;
   const auto consider = [&](const std::string& folder, double cpus) {
     if (cpus == no_quota || cpus > least.cpus) return;
     least = {cpus, identity_of(folder)};  // of equal ones the outermost, which most processes share
@@ -45,14 +45,14 @@ Quota cpu_quota(const std::string& processes, const std::string& groups) {
   return least;
 }
 
-const Quota& granted_here() {
-  static const Quota found = cpu_quota();
+const CgroupCpuQuota& granted_here() {
+  static const CgroupCpuQuota found = cpu_quota();
   return found;
 }
 
 int within_quota(int cores, double quota) { return std::max(1, quota < cores ? static_cast<int>(quota) : cores); }
 
-int granted(const Quota& quota) {
+int granted(const CgroupCpuQuota& quota) {
   return quota.cpus == no_quota ? 0 : within_quota(std::numeric_limits<int>::max(), quota.cpus);
 }
 

@@ -76,11 +76,11 @@ struct Kernel : TwinChoice<Kernel> {
   bool updates_operand(std::size_t written) const { return updates && !(copies && written == 0); }
 };
 
-enum class OperandExtent : std::uint8_t { table, row, column };  // rows x columns elements, one a row, one a column
+enum class OperandShape : std::uint8_t { table, row, column };  // rows x columns elements, one a row, one a column
 
 struct RowOperandSpec {
   DType type;
-  OperandExtent extent;
+  OperandShape extent;
 };
 
 struct RowKernel : TwinChoice<RowKernel> {

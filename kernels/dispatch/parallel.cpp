@@ -6,7 +6,7 @@
 #include <mutex>
 #include <vector>
 
-#include "kernels/dispatch/team.h"
+#include "kernels/dispatch/thread_team.h"
 #include "kernels/dispatch/useful_threads.h"
 
 namespace trellis::kernels {

@@ -11,12 +11,12 @@ namespace trellis::kernels {
 
 // A kernel's name, put together at compile time: what a file of twins runs at program start must not use its
 // instructions (see RegisteredAs).
-struct Name {
+struct KernelName {
   char text[56] = {};
 
   template <class... Words>
-  static constexpr Name of(Words... words) {
-    Name name;
+  static constexpr KernelName of(Words... words) {
+    KernelName name;
     std::size_t at = 0;
     for (std::string_view word : {std::string_view(words)...}) {
       if (at != 0) name.text[at++] = '.';
@@ -27,12 +27,12 @@ struct Name {
 };
 
 template <class Body>
-struct TwinOf {
-  Name name;
+struct NamedTwin {
+  KernelName name;
   Body body;
 };
-using Twin = TwinOf<Body>;
-using RowTwin = TwinOf<RowBody>;
+using Twin = NamedTwin<Body>;
+using RowTwin = NamedTwin<RowBody>;
 
 // A constant of this type at namespace scope registers kernels, or their twins for a set of instructions. A table of
 // twins must be constexpr: code that filled it at program start would be compiled for that set, and might fail on a CPU

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <system_error>
 
-#include "text/number.h"
+#include "text/number_parsing.h"
 
 namespace trellis::kernels {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <new>
 
-#include "kernels/dispatch/topology.h"
+#include "kernels/dispatch/hwloc_topology.h"
 
 namespace trellis::kernels {
 namespace {

@@ -16,12 +16,12 @@ TRELLIS_INLINE VectorPair<order> read_two(const void* array, std::ptrdiff_t at) 
   } else {
 #if defined(__AVX2__) && !defined(__AVX512F__)
     if constexpr (f == bf16_format) {  // interleaves zeros and codes, within each half of the vector
-      const auto codes = (__m256i)load<Q>(array, at, Full{});
+      const auto codes = (__m256i)load<Q>(array, at, AllLanes{});
       const __m256i halves = _mm256_permute4x64_epi64(codes, 0xD8);
       return {(F)_mm256_unpacklo_epi16(__m256i{}, halves), (F)_mm256_unpackhi_epi16(__m256i{}, halves)};
     }
 #endif
-    return {read<f>(array, at, Full{}), read<f>(array, at + lanes, Full{})};
+    return {read<f>(array, at, AllLanes{}), read<f>(array, at + lanes, AllLanes{})};
   }
 }
 
@@ -58,7 +58,7 @@ TRELLIS_INLINE bool no_nan(const VectorPair<order>* twos) {
 template <Rounding rounding, bool streaming, LaneOrder order, class Random>
 TRELLIS_INLINE void write_two(void* array, std::ptrdiff_t at, VectorPair<order> t, const Random& random, int vector) {
   const Q codes = rounded<rounding>(t, random.of(vector), random.of(vector + 1));
-  put<streaming>(static_cast<std::uint16_t*>(array) + at, 0, codes, Full{});
+  put<streaming>(static_cast<std::uint16_t*>(array) + at, 0, codes, AllLanes{});
 }
 
 // Writes `count` pairs of vectors one after the other as bf16. If there is a NaN among them, returns false and writes
@@ -69,7 +69,7 @@ template <Rounding rounding, bool streaming, int count, LaneOrder order, class R
   if constexpr (rounding == Rounding::nearest && order == LaneOrder::pairs)
     if (Q codes[count]; convert_pairs<count>(twos, codes)) [[likely]] {
 #pragma GCC unroll 8
-      for (int i = 0; i < count; ++i) put<streaming>(array, i * pair_lanes, codes[i], Full{});
+      for (int i = 0; i < count; ++i) put<streaming>(array, i * pair_lanes, codes[i], AllLanes{});
       return true;
     }
 #endif

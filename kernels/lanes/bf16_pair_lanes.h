@@ -3,7 +3,7 @@
 #pragma once
 
 #include "kernels/lanes/compare_lanes.h"
-#include "kernels/lanes/float_lanes.h"
+#include "kernels/lanes/float_load_store_lanes.h"
 #include "kernels/lanes/random_stream_lanes.h"
 
 namespace trellis::kernels::TRELLIS_ISA {
@@ -21,7 +21,7 @@ using Pair = VectorPair<LaneOrder::pairs>;
 using Rows2 = VectorPair<LaneOrder::rows>;
 
 TRELLIS_INLINE Pair read_pair(const void* array, std::ptrdiff_t at) {
-  const U words = load<U>(static_cast<const std::uint16_t*>(array) + at, 0, Full{});
+  const U words = load<U>(static_cast<const std::uint16_t*>(array) + at, 0, AllLanes{});
   return {as_f(words << 16), as_f(words & upper)};
 }
 

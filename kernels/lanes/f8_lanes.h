@@ -1,7 +1,7 @@
 // f32 to the formats of 8 bits, to nearest, four vectors at a time.
 #pragma once
 
-#include "kernels/lanes/float_lanes.h"
+#include "kernels/lanes/float_load_store_lanes.h"
 #include "kernels/lanes/walk_lanes.h"
 
 namespace trellis::kernels::TRELLIS_ISA {
@@ -57,11 +57,11 @@ void cast_to_f8(const KernelArguments& s) {
         const char* const from = src + at * 4;
         F values[4];
 #pragma GCC unroll 4
-        for (int v = 0; v < 4; ++v) values[v] = load<F>(from, v * lanes, Full{});
+        for (int v = 0; v < 4; ++v) values[v] = load<F>(from, v * lanes, AllLanes{});
         if (any(nans_in(values[0], values[1]) | nans_in(values[2], values[3]))) [[unlikely]]
           walk_range<4, NoRandomBits>(s, at, at + turn, step);
         else
-          put<decltype(streams)::value>(dst, at, codes_of_four<f>(values), Full{});
+          put<decltype(streams)::value>(dst, at, codes_of_four<f>(values), AllLanes{});
       }
     };
   };

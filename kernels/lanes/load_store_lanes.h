@@ -7,7 +7,7 @@ namespace trellis::kernels::TRELLIS_ISA {
 namespace {
 
 // Which lanes of a vector take part: all, or those from `from` up to `to`.
-struct Full {};
+struct AllLanes {};
 struct LaneRange {
   int from, to;
 };
@@ -20,7 +20,7 @@ TRELLIS_INLINE std::uint64_t mask_of(LaneRange p) {
 
 // Lane 0 stands for element `at` of the array; lanes that take no part are zero.
 template <class V>
-TRELLIS_INLINE V load(const void* array, std::ptrdiff_t at, Full) {
+TRELLIS_INLINE V load(const void* array, std::ptrdiff_t at, AllLanes) {
   V v;
   std::memcpy(&v, static_cast<const char*>(array) + at * static_cast<std::ptrdiff_t>(sizeof(v[0])), sizeof v);
   return v;
@@ -46,7 +46,7 @@ TRELLIS_INLINE V load(const void* array, std::ptrdiff_t at, LaneRange p) {
 
 // streaming: past the caches; the address must then be a multiple of the vector's size.
 template <bool streaming, class V>
-TRELLIS_INLINE void put(void* array, std::ptrdiff_t at, V v, Full) {
+TRELLIS_INLINE void put(void* array, std::ptrdiff_t at, V v, AllLanes) {
   char* const to = static_cast<char*>(array) + at * static_cast<std::ptrdiff_t>(sizeof(v[0]));
 #if defined(__SSE2__)
   if constexpr (streaming) {

@@ -72,22 +72,22 @@ TRELLIS_INLINE U narrowed_small(F value, U random) {
 }
 
 // NaNs keep their sign and payload in a conversion; those that arithmetic made become the canonical one.
-enum class Nans { kept, canonical };
+enum class NanPolicy { kept, canonical };
 
 // random: 16 bits for bf16, else 32; only stochastic rounding uses it.
-template <Format f, Rounding rounding, Nans nans = Nans::kept>
+template <Format f, Rounding rounding, NanPolicy nans = NanPolicy::kept>
 TRELLIS_INLINE U narrowed(F value, U random) {
   const U u = as_u(value);
   if constexpr (f == f32_format) {
-    return select(value != value, nans == Nans::kept ? u | 0x40'0000U : u_all(canonical_nan), u);
+    return select(value != value, nans == NanPolicy::kept ? u | 0x40'0000U : u_all(canonical_nan), u);
   } else if constexpr (f == bf16_format) {
-    const U quiet = nans == Nans::kept ? u | 0x40'0000U : u_all(canonical_nan);
+    const U quiet = nans == NanPolicy::kept ? u | 0x40'0000U : u_all(canonical_nan);
     U sum = u;
     if constexpr (rounding == Rounding::nearest) sum = u + (((u >> 16) & 1) + 0x7FFF);
     if constexpr (rounding == Rounding::stochastic) sum = u + random;
     return select(value != value, quiet, sum) >> 16;
   } else {
-    const U code = narrowed_small<f, rounding>(nans == Nans::kept ? value : canonical(value), random);
+    const U code = narrowed_small<f, rounding>(nans == NanPolicy::kept ? value : canonical(value), random);
     return f == tf32_format ? code << 13 : code;
   }
 }

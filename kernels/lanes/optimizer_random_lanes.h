@@ -14,8 +14,8 @@ class OptimizerRandomBits {
  public:
   explicit OptimizerRandomBits(const KernelArguments& s)
       : kept_(s.key),
-        first_(static_cast<const StateKeys*>(s.settings)->keys[0]),
-        second_(static_cast<const StateKeys*>(s.settings)->keys[1]) {}
+        first_(static_cast<const StateRandomKeys*>(s.settings)->keys[0]),
+        second_(static_cast<const StateRandomKeys*>(s.settings)->keys[1]) {}
   TRELLIS_INLINE void make(std::uint64_t group, int lane) {
     kept_.make(group, lane), first_.make(group, lane), second_.make(group, lane);
   }
@@ -43,7 +43,7 @@ struct OptimizerRandomStream {
  private:
   template <bool used>
   TRELLIS_INLINE static const RandomKey& key(const KernelArguments& s, int state) {
-    return used ? static_cast<const StateKeys*>(s.settings)->keys[state] : s.key;
+    return used ? static_cast<const StateRandomKeys*>(s.settings)->keys[state] : s.key;
   }
 };
 

@@ -56,7 +56,7 @@ TRELLIS_INLINE void write_kept(const WrittenOperands& p, std::ptrdiff_t at, F va
   } else if constexpr (keep == WeightStorage::bf16_stochastic) {
     write_result<bf16_format, Rounding::stochastic, false>(values, at, value, random, which);
   } else {
-    const U code = narrowed<bf16_format, Rounding::nearest, Nans::canonical>(value, U{});
+    const U code = narrowed<bf16_format, Rounding::nearest, NanPolicy::canonical>(value, U{});
     put<false>(values, at, side_by_side<H>(code), which);
     if constexpr (keep == WeightStorage::bf16_kahan) {
       const F left = select((code & 0x7F80) == 0x7F80, F{}, value - widened<bf16_format>(code));  // always finite

@@ -28,11 +28,11 @@ class StepIntermediates {
 
  private:
   TRELLIS_INLINE static void put_in(float* array, std::ptrdiff_t i, VectorPair<order> t) {
-    put<false>(array, i, t.first, Full{});
-    put<false>(array, i + lanes, t.second, Full{});
+    put<false>(array, i, t.first, AllLanes{});
+    put<false>(array, i + lanes, t.second, AllLanes{});
   }
   TRELLIS_INLINE static VectorPair<order> from(const float* array, std::ptrdiff_t i) {
-    return {load<F>(array, i, Full{}), load<F>(array, i + lanes, Full{})};
+    return {load<F>(array, i, AllLanes{}), load<F>(array, i + lanes, AllLanes{})};
   }
   alignas(64) float kept_[64], other_[64], first_[64], second_[64];
 };

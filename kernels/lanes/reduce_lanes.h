@@ -1,7 +1,7 @@
 // What the twins of reduce have in common.
 #pragma once
 
-#include "kernels/lanes/float_lanes.h"
+#include "kernels/lanes/float_load_store_lanes.h"
 #include "kernels/reduce/reduce.h"
 
 namespace trellis::kernels::TRELLIS_ISA {
@@ -25,12 +25,12 @@ TRELLIS_INLINE F joined(F a, F b) {
 // The sources of a walk. If their number is known at compile time, there is no loop: an instruction of its own reads
 // each source, and the CPU's prefetchers learn its stride.
 template <int known>
-struct Sources {
+struct ReduceSources {
   const void* first[known == 0 ? 1 : known];
   const void* const* list;
   int number;
 
-  explicit Sources(const KernelArguments& s) : list(s.reads), number(s.sources) {
+  explicit ReduceSources(const KernelArguments& s) : list(s.reads), number(s.sources) {
     for (int k = 0; k < (known == 0 ? 1 : known); ++k) first[k] = s.reads[k];
   }
   // Calls next(source) for each but the first.

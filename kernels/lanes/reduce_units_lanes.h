@@ -31,7 +31,7 @@ TRELLIS_INLINE ReduceUnit<type> read_unit(const void* array, std::ptrdiff_t at) 
     const Pair p = read_pair(array, at);
     return {{p.first, p.second}};
   } else {
-    return {{read<format_of(type)>(array, at, Full{})}};
+    return {{read<format_of(type)>(array, at, AllLanes{})}};
   }
 }
 
@@ -45,15 +45,15 @@ template <DType type, Rounding rounding, bool streaming, int units, class Random
   } else {
 #pragma GCC unroll 8
     for (int u = 0; u < units; ++u)
-      write_result<format_of(type), rounding, streaming>(array, u * lanes, sums[u].at[0], U{}, Full{});
+      write_result<format_of(type), rounding, streaming>(array, u * lanes, sums[u].at[0], U{}, AllLanes{});
     return true;
   }
 }
 
 // Joins the units at `at` of one source after the other, while the sums stay in registers.
 template <DType type, Reduction op, int units, bool from_memory, int known>
-TRELLIS_INLINE void join_units(const Sources<known>& sources, const FloatReduceScale<op>& joining, std::ptrdiff_t at,
-                               ReduceUnit<type>* sums) {
+TRELLIS_INLINE void join_units(const ReduceSources<known>& sources, const FloatReduceScale<op>& joining,
+                               std::ptrdiff_t at, ReduceUnit<type>* sums) {
   using One = ReduceUnit<type>;
   constexpr auto size = static_cast<std::ptrdiff_t>(size_of(type));
   constexpr int bytes = units * One::size * static_cast<int>(size);

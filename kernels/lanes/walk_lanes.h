@@ -14,7 +14,7 @@ TRELLIS_INLINE void whole_group(Source& bits, std::uint64_t number, std::ptrdiff
   for (int lane = 0; lane < 16; lane += lanes) {
     bits.make(number, lane);
 #pragma GCC unroll 4
-    for (int r = 0; r < rows; ++r) step(at + 16 * r + lane, Full{}, bits.template row<rows>(r));
+    for (int r = 0; r < rows; ++r) step(at + 16 * r + lane, AllLanes{}, bits.template row<rows>(r));
   }
 }
 
@@ -28,7 +28,7 @@ template <int rows, class Source, class Step>
     if (from >= to) continue;
     bits.make(number, lane);
     if (from == 0 && to == lanes)
-      step(at + begin, Full{}, bits.template row<rows>(r));
+      step(at + begin, AllLanes{}, bits.template row<rows>(r));
     else
       step(at + begin, LaneRange{from, to}, bits.template row<rows>(r));
   }

@@ -49,8 +49,8 @@ constexpr CrossEntropySettings sample{-100, 0, 0.25F};
 
 template <DType type>
 void add_to(std::vector<RowKernel>& all) {
-  const RowOperandSpec logits{type, OperandExtent::table}, one{DType::f32, OperandExtent::row},
-      label{DType::i32, OperandExtent::row};
+  const RowOperandSpec logits{type, OperandShape::table}, one{DType::f32, OperandShape::row},
+      label{DType::i32, OperandShape::row};
   all.push_back({.name = fmt::format("cross_entropy.{}", name(type)),
                  .reads = {logits},
                  .writes = {one, one},

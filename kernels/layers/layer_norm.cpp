@@ -61,9 +61,9 @@ constexpr float sample_epsilon = 1e-5F;
 
 template <DType type>
 void add_to(std::vector<RowKernel>& all) {
-  const RowOperandSpec table{type, OperandExtent::table}, weight{type, OperandExtent::column},
-      one{DType::f32, OperandExtent::row};
-  const RowOperandSpec sum{DType::f32, OperandExtent::column};
+  const RowOperandSpec table{type, OperandShape::table}, weight{type, OperandShape::column},
+      one{DType::f32, OperandShape::row};
+  const RowOperandSpec sum{DType::f32, OperandShape::column};
   all.push_back({.name = fmt::format("layer_norm.{}", name(type)),
                  .reads = {table, weight, weight},
                  .writes = {table, one, one},

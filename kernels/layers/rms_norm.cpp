@@ -51,8 +51,8 @@ constexpr float sample_epsilon = 1e-5F;
 
 template <DType type>
 void add_to(std::vector<RowKernel>& all) {
-  const RowOperandSpec table{type, OperandExtent::table}, weight{type, OperandExtent::column},
-      scale{DType::f32, OperandExtent::row};
+  const RowOperandSpec table{type, OperandShape::table}, weight{type, OperandShape::column},
+      scale{DType::f32, OperandShape::row};
   all.push_back({.name = fmt::format("rms_norm.{}", name(type)),
                  .reads = {table, weight},
                  .writes = {table, scale},
@@ -64,7 +64,7 @@ void add_to(std::vector<RowKernel>& all) {
                  .truth = gradient_truth<type>});
   all.push_back({.name = fmt::format("rms_norm_weight.{}", name(type)),
                  .reads = {table, table, scale},
-                 .writes = {{DType::f32, OperandExtent::column}},
+                 .writes = {{DType::f32, OperandShape::column}},
                  .by_columns = true,
                  .truth = weight_truth<type>});
 }

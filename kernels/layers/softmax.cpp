@@ -47,7 +47,7 @@ constexpr SoftmaxSettings sample{0.125F, 0};
 
 template <DType type>
 void add_to(std::vector<RowKernel>& all) {
-  const RowOperandSpec table{type, OperandExtent::table};
+  const RowOperandSpec table{type, OperandShape::table};
   all.push_back({.name = fmt::format("softmax.{}", name(type)),
                  .reads = {table},
                  .writes = {table},

@@ -31,9 +31,9 @@ double median(std::vector<double> values) {
 // A subject laid out in memory, ready to be called.
 class Timed {
  public:
-  Timed(const Subject& s, Body body, bool streaming, const TimingArena& arena, Regime regime, int threads)
+  Timed(const TimedKernel& s, Body body, bool streaming, const TimingArena& arena, WorkingSetLevel regime, int threads)
       : subject_(s), body_(body), streaming_(streaming), threads_(threads) {
-    const SubjectLayout layout = layout_of(s, touched_bytes(regime, arena.cpu()));
+    const OperandLayout layout = layout_of(s, touched_bytes(regime, arena.cpu()));
     if (layout.end > arena.bytes().size())
       text::refuse("{} touches {} bytes: expected at most the arena's {}", s.kernel->name, layout.end,
                    arena.bytes().size());
@@ -71,7 +71,7 @@ class Timed {
     return now(threads_) - begin;
   }
 
-  Subject subject_;
+  TimedKernel subject_;
   Body body_;
   bool streaming_;
   int threads_;
@@ -82,13 +82,13 @@ class Timed {
 };
 
 // The fastest of the plain loops with the mix nearest to this one, with stores past the caches or without.
-Timed best_loop(const Mix& mix, const TimingArena& arena, Regime regime, int threads) {
-  const std::vector<Subject> loops = limit_loops();
+Timed best_loop(const TrafficPerElement& mix, const TimingArena& arena, WorkingSetLevel regime, int threads) {
+  const std::vector<TimedKernel> loops = limit_loops();
   double least = 3;
-  for (const Subject& s : loops) least = std::min(least, mix_of(s).distance(mix));
+  for (const TimedKernel& s : loops) least = std::min(least, mix_of(s).distance(mix));
   std::unique_ptr<Timed> best;
   double best_speed = 0;
-  for (const Subject& s : loops)
+  for (const TimedKernel& s : loops)
     for (const bool streaming : {false, true}) {
       if (mix_of(s).distance(mix) > least + 1e-9 || (streaming && s.kernel->sums)) continue;
       auto loop = std::make_unique<Timed>(s, s.kernel->chosen(), streaming, arena, regime, threads);
@@ -104,7 +104,7 @@ std::string in_mib(std::uint64_t bytes) {
 
 }  // namespace
 
-TimingArena::TimingArena(const std::vector<Subject>& subjects, const Cpu& cpu, std::uint64_t available)
+TimingArena::TimingArena(const std::vector<TimedKernel>& subjects, const Cpu& cpu, std::uint64_t available)
     : cpu_(cpu), size_(std::max(arena_bytes(subjects, cpu), arena_bytes(limit_loops(), cpu))) {
   if (size_ > available)
     text::refuse("timings from memory touch several times the last cache of {}: {}, and {} of memory are available",
@@ -113,15 +113,15 @@ TimingArena::TimingArena(const std::vector<Subject>& subjects, const Cpu& cpu, s
   if (!memory_) throw std::bad_alloc();
 }
 
-std::vector<Subject> limit_loops() {
-  std::vector<Subject> all;
+std::vector<TimedKernel> limit_loops() {
+  std::vector<TimedKernel> all;
   for (const auto& [name, kernel] : kernels())
     if (name.starts_with("limit.")) all.push_back({&kernel, static_cast<int>(kernel.reads.size())});
   return all;
 }
 
-std::vector<Subject> speed_subjects() {
-  std::vector<Subject> all;
+std::vector<TimedKernel> speed_subjects() {
+  std::vector<TimedKernel> all;
   for (const char* name :
        {"cast.f32.bf16.nearest", "cast.f32.bf16.stochastic", "cast.bf16.f32.nearest", "cast.f32.f16.nearest",
         "cast.f16.f32.nearest", "cast.f32.f8e4m3.nearest", "scale.bf16.nearest", "axpy.f32.nearest"})
@@ -139,13 +139,14 @@ std::vector<Subject> speed_subjects() {
   return all;
 }
 
-RelativeSpeed speed_of(const TimingArena& arena, const Subject& subject, Regime regime, int threads, int rounds) {
+RelativeSpeed speed_of(const TimingArena& arena, const TimedKernel& subject, WorkingSetLevel regime, int threads,
+                       int rounds) {
   const Kernel& kernel = *subject.kernel;
-  const bool streaming = regime == Regime::memory && !kernel.updates_operand(0);
+  const bool streaming = regime == WorkingSetLevel::memory && !kernel.updates_operand(0);
   const Timed timed(subject, kernel.chosen(), streaming, arena, regime, threads);
   const Timed loop = best_loop(mix_of(subject), arena, regime, threads);
   std::vector<double> fractions, speeds, limits;
-  for (int round = 0; round < rounds * (regime == Regime::memory ? 1 : 10); ++round) {
+  for (int round = 0; round < rounds * (regime == WorkingSetLevel::memory ? 1 : 10); ++round) {
     limits.push_back(loop.bytes() / loop.seconds());
     speeds.push_back(timed.bytes() / timed.seconds());
     fractions.push_back(speeds.back() / limits.back());

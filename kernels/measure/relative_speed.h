@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "kernels/dispatch/available_memory.h"
-#include "kernels/measure/layout.h"
+#include "kernels/measure/operand_layout.h"
 
 namespace trellis::kernels {
 
@@ -20,9 +20,9 @@ struct RelativeSpeed {
 };
 
 // The subjects that `trellis kernels --speed` times.
-std::vector<Subject> speed_subjects();
+std::vector<TimedKernel> speed_subjects();
 // The plain loops with which they are compared.
-std::vector<Subject> limit_loops();
+std::vector<TimedKernel> limit_loops();
 
 // The memory that all timings work on, kernels and loops alike: so only the first timing waits for pages, and none has
 // pages that map better to the sets of a cache.
@@ -30,7 +30,7 @@ class TimingArena {
  public:
   // With room for these subjects and for the loops in every regime of the CPU. Throws invalid_argument where that is
   // more than the `available` bytes, and bad_alloc.
-  explicit TimingArena(const std::vector<Subject>&, const Cpu& = kernels::cpu(),
+  explicit TimingArena(const std::vector<TimedKernel>&, const Cpu& = kernels::cpu(),
                        std::uint64_t available = available_memory());
   std::span<std::byte> bytes() const { return {memory_.get(), size_}; }
   const Cpu& cpu() const { return cpu_; }
@@ -47,6 +47,6 @@ class TimingArena {
 // Times the subject, with the sizes that the regime has on the arena's CPU, and in turn with it the best plain loop,
 // `rounds` times; ten times as often in the caches, where a timing is short. Throws invalid_argument for a subject that
 // the arena has no room for.
-RelativeSpeed speed_of(const TimingArena&, const Subject&, Regime, int threads, int rounds);
+RelativeSpeed speed_of(const TimingArena&, const TimedKernel&, WorkingSetLevel, int threads, int rounds);
 
 }  // namespace trellis::kernels

@@ -34,7 +34,7 @@ AdamWSettings settings_of(const Gradient& g, const AdamWOptions& o) {
   const double b1 = 1 - std::pow(o.beta1, static_cast<double>(o.step));
   const double root2 = std::sqrt(1 - std::pow(o.beta2, static_cast<double>(o.step)));
   const double kept = 1 - o.learning_rate * o.weight_decay;
-  const bool first = o.order == AdamWOrder::decay_first;
+  const bool first = o.order == AdamWDecayOrder::decay_first;
   return {.random = state_keys(o.random),
           .scale = f32(g.scale),
           .beta1 = f32(o.beta1),
@@ -82,7 +82,7 @@ void check(const AdamWOptions& o) {
   check_at_least_zero("adamw", "epsilon", o.epsilon);
   check_at_least_zero("adamw", "weight_decay", o.weight_decay);
   if (o.step == 0) throw std::invalid_argument("adamw: step is 0; steps are counted from 1");
-  if (o.order > AdamWOrder::decay_last) text::refuse("adamw: no order has number {}", static_cast<int>(o.order));
+  if (o.order > AdamWDecayOrder::decay_last) text::refuse("adamw: no order has number {}", static_cast<int>(o.order));
 }
 
 }  // namespace
@@ -103,7 +103,7 @@ void adamw(const Weights& w, const Gradient& g, const Moments& m, std::size_t n,
   check_settled("adamw", "learning_rate / (1 - beta1^step)", settings.rate);
   check_settled("adamw", "1 / sqrt(1 - beta2^step)", settings.root);
   check_settled("adamw", "learning_rate * weight_decay", settings.before * settings.after);
-  const State states[] = {{"the first moments", m.type, m.first}, {"the second moments", m.type, m.second}};
+  const StateOperand states[] = {{"the first moments", m.type, m.first}, {"the second moments", m.type, m.second}};
   run_update({"adamw", *table[index], w, g, states, n, o.random, o.threads, &settings});
 }
 

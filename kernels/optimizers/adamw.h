@@ -9,7 +9,7 @@
 namespace trellis::kernels {
 
 // With b1 = 1 - beta1^step and b2 = 1 - beta2^step, m and v the moments after this gradient:
-enum class AdamWOrder : std::uint8_t {
+enum class AdamWDecayOrder : std::uint8_t {
   decay_first,  // p = p (1 - lr wd) - lr / b1 * m / (sqrt(v) / sqrt(b2) + epsilon)
   decay_last    // p = (p - lr sqrt(b2) / b1 * m / (sqrt(v) + epsilon)) (1 - lr wd)
 };
@@ -21,7 +21,7 @@ struct AdamWOptions {
   double epsilon = 1e-8;
   double weight_decay = 0.01;
   std::uint64_t step = 1;  // counted from 1
-  AdamWOrder order = AdamWOrder::decay_first;
+  AdamWDecayOrder order = AdamWDecayOrder::decay_first;
   Random random = {};  // of bf16_stochastic and of bf16 moments
   int threads = 1;
 };
@@ -34,7 +34,7 @@ void adamw(const Weights&, const Gradient&, const Moments&, std::size_t n, const
 // What an adamw kernel's settings point to. `before` and `after` apply the weight decay: p = (p before - rate (m /
 // (sqrt(v) root + epsilon))) after.
 struct AdamWSettings {
-  StateKeys random;
+  StateRandomKeys random;
   float scale, beta1, rest1, beta2, rest2, root, epsilon, rate, before, after;
 };
 

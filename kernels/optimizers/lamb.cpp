@@ -210,7 +210,8 @@ void first_pass(std::size_t part, const Kernel& moments, const Kernel& squares, 
 
 }  // namespace
 
-LambSums lamb_moments(const Weights& w, const Gradient& g, const Moments& m, std::size_t n, const LambOptions& o) {
+LambSquaredNorms lamb_moments(const Weights& w, const Gradient& g, const Moments& m, std::size_t n,
+                              const LambOptions& o) {
   check(m, o);
   check_scale("lamb", g);
   keep_index("lamb", w.keep);
@@ -232,7 +233,7 @@ LambSums lamb_moments(const Weights& w, const Gradient& g, const Moments& m, std
   return {.parameters = added_up(parts[0]), .direction = added_up(parts[1])};
 }
 
-double trust_ratio(const LambSums& sums) {
+double trust_ratio(const LambSquaredNorms& sums) {
   if (sums.parameters < 0 || sums.direction < 0)
     text::refuse("lamb: sums of squares {} and {}; expected none below 0", sums.parameters, sums.direction);
   if (!std::isfinite(sums.parameters) || !std::isfinite(sums.direction))

@@ -22,19 +22,19 @@ struct LambOptions {
 };
 
 // The sums over a tensor, or over its shard. The caller adds up the shards' sums before trust_ratio.
-struct LambSums {
+struct LambSquaredNorms {
   double parameters = 0;  // sum of squares
   double direction = 0;
 };
 
 // First pass: m = beta1 m + (1 - beta1) g, v = beta2 v + (1 - beta2) g g, and the sums over the parameters and over
 // u = m / b1 / (sqrt(v) / sqrt(b2) + epsilon) + wd p, in the order that dot.h defines. Moments are f32.
-LambSums lamb_moments(const Weights&, const Gradient&, const Moments&, std::size_t n, const LambOptions&);
+LambSquaredNorms lamb_moments(const Weights&, const Gradient&, const Moments&, std::size_t n, const LambOptions&);
 
 // |p| / |u|, or 1 where one of them is 0. NaN if a sum is not finite, and the second pass would then make the whole
 // tensor NaN: check the sums before it. They show a NaN anywhere in the tensor, and an infinity anywhere but in second
 // moments.
-double trust_ratio(const LambSums&);
+double trust_ratio(const LambSquaredNorms&);
 
 // Second pass: p = p - lr trust u; u is computed again from the moments, which is cheaper than to store it.
 void lamb_apply(const Weights&, const Moments&, double trust, std::size_t n, const LambOptions&);
@@ -44,7 +44,7 @@ double lamb(const Weights&, const Gradient&, const Moments&, std::size_t n, cons
 
 // What lamb kernels' settings point to: u = (m unbias) / (sqrt(v) root + epsilon) + decay p, p = p - rate u.
 struct LambSettings {
-  StateKeys random;
+  StateRandomKeys random;
   float scale, beta1, rest1, beta2, rest2, unbias, root, epsilon, decay, rate;
 };
 

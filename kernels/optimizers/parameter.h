@@ -49,10 +49,10 @@ struct Moments {
 };
 
 // The random keys of state that is rounded stochastically. Each optimizer's settings type begins with them.
-struct StateKeys {
+struct StateRandomKeys {
   RandomKey keys[2] = {};
 };
 
-StateKeys state_keys(const Random&);
+StateRandomKeys state_keys(const Random&);
 
 }  // namespace trellis::kernels

@@ -100,7 +100,7 @@ void sgd(const Weights& w, const Gradient& g, DType momentum_type, void* momentu
   const std::size_t state = plain ? 0 : 1 + narrow_index("sgd", "the momentum", momentum_type);
   const std::size_t row = keep_index("sgd", w.keep) * 2 + narrow_index("sgd", "the gradient", g.type);
   const SgdSettings settings = settings_of(g, o);
-  const State one{"the momentum", momentum_type, momentum};
+  const StateOperand one{"the momentum", momentum_type, momentum};
   run_update({"sgd",
               *table[row * state_count + state],
               w,

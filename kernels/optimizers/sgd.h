@@ -24,7 +24,7 @@ void sgd(const Weights&, const Gradient&, DType momentum_type, void* momentum, s
 
 // What an sgd kernel's settings point to.
 struct SgdSettings {
-  StateKeys random;
+  StateRandomKeys random;
   float scale, decay, momentum, rest, rate;
   bool nesterov;
 };

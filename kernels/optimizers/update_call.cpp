@@ -21,10 +21,10 @@ constexpr std::size_t most_written = 5;
 
 }  // namespace
 
-StateKeys state_keys(const Random& random) {
+StateRandomKeys state_keys(const Random& random) {
   const RandomKey k = random_key(random);
   const auto word = [](std::uint64_t v, int up) { return static_cast<std::uint32_t>(v >> up); };
-  StateKeys all;
+  StateRandomKeys all;
   for (std::uint32_t state = 0; state < 2; ++state) {
     const Block b =
         philox<10>({word(k.start, 0), word(k.start, 32), word(k.inner, 0), word(k.inner, 32)}, {state + 1, 0});
@@ -67,7 +67,7 @@ void keep_at(WeightStorage k, const KernelArguments& s, std::size_t i, float val
 void put_state(DType d, const KernelArguments& s, std::size_t written, int state, std::size_t i, float value) {
   const bool random = d == DType::bf16;
   store(d, element(s.writes[written], d, i), canonical(value), random ? Rounding::stochastic : Rounding::nearest,
-        random ? random16(static_cast<const StateKeys*>(s.settings)->keys[state], s.first + i) : 0);
+        random ? random16(static_cast<const StateRandomKeys*>(s.settings)->keys[state], s.first + i) : 0);
 }
 
 void check_at_least_zero(std::string_view kernel, std::string_view what, double value) {
@@ -116,7 +116,7 @@ void run_update(const UpdateCall& u) {
   if (keep == WeightStorage::f32_copy) add("the bf16 copy", u.weights.copy, DType::bf16);
   add("the parameters", u.weights.values, type_of(keep));
   if (keep == WeightStorage::bf16_kahan) add("the parameters' rest", u.weights.rest, DType::bf16);
-  for (const State& state : u.states) add(state.name, state.data, state.type);
+  for (const StateOperand& state : u.states) add(state.name, state.data, state.type);
   const KernelOperand gradient{"the gradient", u.gradient.values, bytes_of(u.optimizer, u.n, size_of(u.gradient.type))};
   check_operands(u.optimizer, {written.data(), count}, {&gradient, 1}, false);
   run(u.kernel,

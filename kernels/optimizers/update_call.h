@@ -30,7 +30,7 @@ void check_beta(std::string_view kernel, std::string_view what, double value);  
 void check_scale(std::string_view kernel, const Gradient&);                       // finite, as an f32 too
 void check_settled(std::string_view kernel, std::string_view what, float value);  // still finite as an f32
 
-struct State {
+struct StateOperand {
   std::string_view name;
   DType type;
   void* data;
@@ -42,7 +42,7 @@ struct UpdateCall {
   const Kernel& kernel;
   const Weights& weights;
   const Gradient& gradient;
-  std::span<const State> states;
+  std::span<const StateOperand> states;
   std::size_t n;
   const Random& random;
   int threads;

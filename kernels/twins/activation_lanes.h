@@ -4,7 +4,7 @@
 #include <array>
 
 #include "kernels/lanes/elementary_lanes.h"
-#include "kernels/lanes/float_lanes.h"
+#include "kernels/lanes/float_load_store_lanes.h"
 #include "kernels/lanes/walk_lanes.h"
 #include "kernels/layers/activation.h"
 
@@ -97,14 +97,14 @@ void swiglu_gradient(const KernelArguments& whole) {
 
 template <DType type>
 constexpr std::array<Twin, 8> twins_of = {{
-    {Name::of("silu", name(type)), activate<Activation::silu, type>},
-    {Name::of("gelu_erf", name(type)), activate<Activation::gelu_erf, type>},
-    {Name::of("gelu_tanh", name(type)), activate<Activation::gelu_tanh, type>},
-    {Name::of("silu_gradient", name(type)), activate_gradient<Activation::silu, type>},
-    {Name::of("gelu_erf_gradient", name(type)), activate_gradient<Activation::gelu_erf, type>},
-    {Name::of("gelu_tanh_gradient", name(type)), activate_gradient<Activation::gelu_tanh, type>},
-    {Name::of("swiglu", name(type)), swiglu<type>},
-    {Name::of("swiglu_gradient", name(type)), swiglu_gradient<type>},
+    {KernelName::of("silu", name(type)), activate<Activation::silu, type>},
+    {KernelName::of("gelu_erf", name(type)), activate<Activation::gelu_erf, type>},
+    {KernelName::of("gelu_tanh", name(type)), activate<Activation::gelu_tanh, type>},
+    {KernelName::of("silu_gradient", name(type)), activate_gradient<Activation::silu, type>},
+    {KernelName::of("gelu_erf_gradient", name(type)), activate_gradient<Activation::gelu_erf, type>},
+    {KernelName::of("gelu_tanh_gradient", name(type)), activate_gradient<Activation::gelu_tanh, type>},
+    {KernelName::of("swiglu", name(type)), swiglu<type>},
+    {KernelName::of("swiglu_gradient", name(type)), swiglu_gradient<type>},
 }};
 
 const Registered registered[] = {{this_isa, twins_of<DType::f32>}, {this_isa, twins_of<DType::bf16>}};

@@ -33,7 +33,7 @@ template <std::size_t i>
 constexpr Twin twin() {
   constexpr auto keep = static_cast<WeightStorage>(i / 4);
   constexpr DType gradient = narrow[i / 2 % 2], moments = narrow[i % 2];
-  return {Name::of("adamw", name(keep), name(gradient), name(moments)), adamw<keep, gradient, moments>};
+  return {KernelName::of("adamw", name(keep), name(gradient), name(moments)), adamw<keep, gradient, moments>};
 }
 
 constexpr auto adamws = []<std::size_t... i>(std::index_sequence<i...>) { return std::array{twin<i>()...}; }

@@ -78,7 +78,7 @@ constexpr Twin twin() {
   constexpr DType from = float_type(i / rounding_count / float_types),
                   to = float_type(i / rounding_count % float_types);
   constexpr auto rounding = static_cast<Rounding>(i % rounding_count);
-  constexpr Name name = Name::of("cast", kernels::name(from), kernels::name(to), kernels::name(rounding));
+  constexpr KernelName name = KernelName::of("cast", kernels::name(from), kernels::name(to), kernels::name(rounding));
   if constexpr (to == DType::f32)
     return {name, cast<from, to, Rounding::nearest>};  // exact, whatever the rounding
   else if constexpr (from == DType::f32 && to == DType::bf16)

@@ -16,12 +16,12 @@ void copied(char* to, const char* from, std::size_t bytes) {
   std::ptrdiff_t i = 0;
   for (; i + at_once <= n; i += at_once) {
     // Four names, not an array, which would go through the stack.
-    const U a = load<U>(from + i, 0, Full{}), b = load<U>(from + i, lanes, Full{}),
-            c = load<U>(from + i, 2 * lanes, Full{}), d = load<U>(from + i, 3 * lanes, Full{});
-    put<streaming>(to + i, 0, a, Full{});
-    put<streaming>(to + i, lanes, b, Full{});
-    put<streaming>(to + i, 2 * lanes, c, Full{});
-    put<streaming>(to + i, 3 * lanes, d, Full{});
+    const U a = load<U>(from + i, 0, AllLanes{}), b = load<U>(from + i, lanes, AllLanes{}),
+            c = load<U>(from + i, 2 * lanes, AllLanes{}), d = load<U>(from + i, 3 * lanes, AllLanes{});
+    put<streaming>(to + i, 0, a, AllLanes{});
+    put<streaming>(to + i, lanes, b, AllLanes{});
+    put<streaming>(to + i, 2 * lanes, c, AllLanes{});
+    put<streaming>(to + i, 3 * lanes, d, AllLanes{});
   }
   std::memcpy(to + i, from + i, static_cast<std::size_t>(n - i));
 }
@@ -36,7 +36,7 @@ void copy_bytes(const KernelArguments& s) {
   fence();
 }
 
-constexpr std::array<Twin, 1> copies = {{{Name::of("copy", "u8"), copy_bytes}}};
+constexpr std::array<Twin, 1> copies = {{{KernelName::of("copy", "u8"), copy_bytes}}};
 
 const Registered registered(this_isa, copies);
 

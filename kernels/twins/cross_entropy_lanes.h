@@ -2,7 +2,7 @@
 #pragma once
 
 #include "kernels/lanes/elementary_lanes.h"
-#include "kernels/lanes/rows_lanes.h"
+#include "kernels/lanes/row_reduction_lanes.h"
 #include "kernels/layers/cross_entropy.h"
 
 namespace trellis::kernels::TRELLIS_ISA {
@@ -53,10 +53,10 @@ void cross_entropy_gradient(const RowKernelArguments& s) {
 }
 
 constexpr std::array<RowTwin, 4> table = {{
-    {Name::of("cross_entropy", "f32"), cross_entropy<DType::f32>},
-    {Name::of("cross_entropy", "bf16"), cross_entropy<DType::bf16>},
-    {Name::of("cross_entropy_gradient", "f32"), cross_entropy_gradient<DType::f32>},
-    {Name::of("cross_entropy_gradient", "bf16"), cross_entropy_gradient<DType::bf16>},
+    {KernelName::of("cross_entropy", "f32"), cross_entropy<DType::f32>},
+    {KernelName::of("cross_entropy", "bf16"), cross_entropy<DType::bf16>},
+    {KernelName::of("cross_entropy_gradient", "f32"), cross_entropy_gradient<DType::f32>},
+    {KernelName::of("cross_entropy_gradient", "bf16"), cross_entropy_gradient<DType::bf16>},
 }};
 
 const RegisteredRows registered(this_isa, table);

@@ -4,7 +4,7 @@
 #include <array>
 
 #include "kernels/lanes/bf16_pair_lanes.h"
-#include "kernels/lanes/sums_lanes.h"
+#include "kernels/lanes/f64_sums_lanes.h"
 
 namespace trellis::kernels::TRELLIS_ISA {
 namespace {
@@ -17,12 +17,12 @@ void dot(const KernelArguments& s) {
   const void* const x = s.reads[0];
   const void* const y = square ? x : s.reads[1];
   sum_parts<1>(
-      s, [=](std::ptrdiff_t at, auto which, int vector, PartSums* sums) __attribute__((always_inline)) {
+      s, [=](std::ptrdiff_t at, auto which, int vector, F64PartialSums* sums) __attribute__((always_inline)) {
         if (vector == 0) {
           ask_ahead<row>(static_cast<const char*>(x) + at * size);
           if constexpr (!square) ask_ahead<row>(static_cast<const char*>(y) + at * size);
         }
-        const Wide a = wide(read<format>(x, at, which));
+        const F64VectorPair a = wide(read<format>(x, at, which));
         sums[0].add(vector, a, square ? a : wide(read<format>(y, at, which)));
       });
 }
@@ -41,7 +41,7 @@ TRELLIS_INLINE bool squares_of_bf16(const char* array, double* all) {
     ask_ahead<row * 2>(array + at * 2);
 #pragma GCC unroll 4
     for (int v = 0; v < vectors; ++v) {
-      const W codes = load<W>(array + (at + v * pair_lanes) * 2, 0, Full{});
+      const W codes = load<W>(array + (at + v * pair_lanes) * 2, 0, AllLanes{});
       greatest = larger_halves(greatest, (Q)codes + (Q)codes);
       const W shifted[] = {codes << 45, codes << 29, codes << 13, codes >> 3};
 #pragma GCC unroll 4
@@ -84,12 +84,12 @@ void squares_bf16(const KernelArguments& s) {
 }
 
 constexpr std::array<Twin, 6> dots = {{
-    {Name::of("dot", "f32"), dot<DType::f32, false>},
-    {Name::of("dot", "bf16"), dot<DType::bf16, false>},
-    {Name::of("dot", "f16"), dot<DType::f16, false>},
-    {Name::of("squares", "f32"), dot<DType::f32, true>},
-    {Name::of("squares", "bf16"), squares_bf16},
-    {Name::of("squares", "f16"), dot<DType::f16, true>},
+    {KernelName::of("dot", "f32"), dot<DType::f32, false>},
+    {KernelName::of("dot", "bf16"), dot<DType::bf16, false>},
+    {KernelName::of("dot", "f16"), dot<DType::f16, false>},
+    {KernelName::of("squares", "f32"), dot<DType::f32, true>},
+    {KernelName::of("squares", "bf16"), squares_bf16},
+    {KernelName::of("squares", "f16"), dot<DType::f16, true>},
 }};
 
 const Registered registered(this_isa, dots);

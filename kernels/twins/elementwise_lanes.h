@@ -75,29 +75,29 @@ void fill(const KernelArguments& s) {
   if (s.streaming && address % sizeof(T) == 0) {
     const std::size_t head = to_alignment(s.writes[0], sizeof(T));
     for (; i < head && i < s.n; ++i) std::memcpy(static_cast<char*>(s.writes[0]) + i * sizeof(T), &value, sizeof(T));
-    for (; i + step <= s.n; i += step) put<true>(s.writes[0], static_cast<std::ptrdiff_t>(i), many, Full{});
+    for (; i + step <= s.n; i += step) put<true>(s.writes[0], static_cast<std::ptrdiff_t>(i), many, AllLanes{});
     fence();
   }
-  for (; i + step <= s.n; i += step) put<false>(s.writes[0], static_cast<std::ptrdiff_t>(i), many, Full{});
+  for (; i + step <= s.n; i += step) put<false>(s.writes[0], static_cast<std::ptrdiff_t>(i), many, AllLanes{});
   for (; i < s.n; ++i) std::memcpy(static_cast<char*>(s.writes[0]) + i * sizeof(T), &value, sizeof(T));
 }
 
 constexpr Rounding near = Rounding::nearest, random = Rounding::stochastic;
 constexpr std::array<Twin, 14> elementwise = {{
-    {Name::of("scale", "f32", "nearest"), scale<DType::f32, near, false>},
-    {Name::of("scale", "bf16", "nearest"), scale_bf16<near, false>},
-    {Name::of("scale", "bf16", "stochastic"), scale_bf16<random, false>},
-    {Name::of("scale", "f16", "nearest"), scale<DType::f16, near, false>},
-    {Name::of("scale", "f16", "stochastic"), scale<DType::f16, random, false>},
-    {Name::of("axpy", "f32", "nearest"), scale<DType::f32, near, true>},
-    {Name::of("axpy", "bf16", "nearest"), scale_bf16<near, true>},
-    {Name::of("axpy", "bf16", "stochastic"), scale_bf16<random, true>},
-    {Name::of("axpy", "f16", "nearest"), scale<DType::f16, near, true>},
-    {Name::of("axpy", "f16", "stochastic"), scale<DType::f16, random, true>},
-    {Name::of("fill", "u8"), fill<std::uint8_t>},
-    {Name::of("fill", "u16"), fill<std::uint16_t>},
-    {Name::of("fill", "u32"), fill<std::uint32_t>},
-    {Name::of("fill", "u64"), fill<std::uint64_t>},
+    {KernelName::of("scale", "f32", "nearest"), scale<DType::f32, near, false>},
+    {KernelName::of("scale", "bf16", "nearest"), scale_bf16<near, false>},
+    {KernelName::of("scale", "bf16", "stochastic"), scale_bf16<random, false>},
+    {KernelName::of("scale", "f16", "nearest"), scale<DType::f16, near, false>},
+    {KernelName::of("scale", "f16", "stochastic"), scale<DType::f16, random, false>},
+    {KernelName::of("axpy", "f32", "nearest"), scale<DType::f32, near, true>},
+    {KernelName::of("axpy", "bf16", "nearest"), scale_bf16<near, true>},
+    {KernelName::of("axpy", "bf16", "stochastic"), scale_bf16<random, true>},
+    {KernelName::of("axpy", "f16", "nearest"), scale<DType::f16, near, true>},
+    {KernelName::of("axpy", "f16", "stochastic"), scale<DType::f16, random, true>},
+    {KernelName::of("fill", "u8"), fill<std::uint8_t>},
+    {KernelName::of("fill", "u16"), fill<std::uint16_t>},
+    {KernelName::of("fill", "u32"), fill<std::uint32_t>},
+    {KernelName::of("fill", "u64"), fill<std::uint64_t>},
 }};
 
 const Registered registered(this_isa, elementwise);

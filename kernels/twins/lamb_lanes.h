@@ -3,8 +3,8 @@
 
 #include <array>
 
+#include "kernels/lanes/f64_sums_lanes.h"
 #include "kernels/lanes/optimizer_step_lanes.h"
-#include "kernels/lanes/sums_lanes.h"
 #include "kernels/optimizers/lamb.h"
 
 namespace trellis::kernels::TRELLIS_ISA {
@@ -56,7 +56,7 @@ void lamb_squares(const KernelArguments& s) {
   const void* const ms = s.reads[first];
   const void* const vs = s.reads[first + 1];
   sum_parts<2>(
-      s, [=](std::ptrdiff_t at, auto which, int vector, PartSums* sums) __attribute__((always_inline)) {
+      s, [=](std::ptrdiff_t at, auto which, int vector, F64PartialSums* sums) __attribute__((always_inline)) {
         if (vector == 0) {
           constexpr auto size = static_cast<std::ptrdiff_t>(size_of(type_of(keep)));
           ask_ahead<32 * size>(static_cast<const char*>(values) + at * size);
@@ -65,7 +65,7 @@ void lamb_squares(const KernelArguments& s) {
         }
         const F p = read_kept<keep>(values, rest, at, which);
         const F u = direction.of(p, read<f32_format>(ms, at, which), read<f32_format>(vs, at, which));
-        const Wide wide_p = wide(p), wide_u = wide(only(u, which));
+        const F64VectorPair wide_p = wide(p), wide_u = wide(only(u, which));
         sums[0].add(vector, wide_p, wide_p);
         sums[1].add(vector, wide_u, wide_u);
       });
@@ -86,16 +86,16 @@ void lamb_apply(const KernelArguments& s) {
 }
 
 constexpr std::array<Twin, 10> lambs = {{
-    {Name::of("lamb", "moments", "f32"), lamb_moments<DType::f32>},
-    {Name::of("lamb", "moments", "bf16"), lamb_moments<DType::bf16>},
-    {Name::of("lamb", "squares", "f32"), lamb_squares<WeightStorage::f32>},
-    {Name::of("lamb", "squares", "bf16_nearest"), lamb_squares<WeightStorage::bf16_nearest>},
-    {Name::of("lamb", "squares", "bf16_kahan"), lamb_squares<WeightStorage::bf16_kahan>},
-    {Name::of("lamb", "apply", "f32"), lamb_apply<WeightStorage::f32>},
-    {Name::of("lamb", "apply", "f32_copy"), lamb_apply<WeightStorage::f32_copy>},
-    {Name::of("lamb", "apply", "bf16_nearest"), lamb_apply<WeightStorage::bf16_nearest>},
-    {Name::of("lamb", "apply", "bf16_stochastic"), lamb_apply<WeightStorage::bf16_stochastic>},
-    {Name::of("lamb", "apply", "bf16_kahan"), lamb_apply<WeightStorage::bf16_kahan>},
+    {KernelName::of("lamb", "moments", "f32"), lamb_moments<DType::f32>},
+    {KernelName::of("lamb", "moments", "bf16"), lamb_moments<DType::bf16>},
+    {KernelName::of("lamb", "squares", "f32"), lamb_squares<WeightStorage::f32>},
+    {KernelName::of("lamb", "squares", "bf16_nearest"), lamb_squares<WeightStorage::bf16_nearest>},
+    {KernelName::of("lamb", "squares", "bf16_kahan"), lamb_squares<WeightStorage::bf16_kahan>},
+    {KernelName::of("lamb", "apply", "f32"), lamb_apply<WeightStorage::f32>},
+    {KernelName::of("lamb", "apply", "f32_copy"), lamb_apply<WeightStorage::f32_copy>},
+    {KernelName::of("lamb", "apply", "bf16_nearest"), lamb_apply<WeightStorage::bf16_nearest>},
+    {KernelName::of("lamb", "apply", "bf16_stochastic"), lamb_apply<WeightStorage::bf16_stochastic>},
+    {KernelName::of("lamb", "apply", "bf16_kahan"), lamb_apply<WeightStorage::bf16_kahan>},
 }};
 
 const Registered registered(this_isa, lambs);

@@ -25,7 +25,7 @@ template <DType type, Reduction op, int known>
 void reduce_nearest(const KernelArguments& s) {
   constexpr int vectors = type == DType::bf16 ? 8 : 4;
   const FloatReduceScale<op> joining(s);
-  const Sources<known> sources(s);
+  const ReduceSources<known> sources(s);
   void* const dst = s.writes[0];
   const auto step = step_of<type, op, Rounding::nearest>(s, joining);
   const auto make_block = [&](auto streams) {
@@ -53,7 +53,7 @@ void reduce_bf16_stochastic(const KernelArguments& s) {
   constexpr DType type = DType::bf16;
   constexpr int size = 64, turn = lanes == 16 ? 64 : 32, units = turn / pair_lanes;
   const FloatReduceScale<op> joining(s);
-  const Sources<known> sources(s);
+  const ReduceSources<known> sources(s);
   void* const dst = s.writes[0];
   const auto step = step_of<type, op, Rounding::stochastic>(s, joining);
   const RandomStream<LaneOrder::pairs, turn / 32> first(s.key, s.first);
@@ -96,7 +96,7 @@ constexpr Twin twin() {
   constexpr DType type = types[i / reduction_count];
   constexpr Rounding rounding =
       i / reduction_count % 2 == 0 && i >= reduction_count ? Rounding::stochastic : Rounding::nearest;
-  return {Name::of("reduce", name(reduction(i)), name(type), name(rounding)),
+  return {KernelName::of("reduce", name(reduction(i)), name(type), name(rounding)),
           reduce_floats<type, reduction(i), rounding>};
 }
 

@@ -10,10 +10,10 @@ namespace trellis::kernels::TRELLIS_ISA {
 namespace {
 
 template <class T, Reduction op, int vectors, bool streaming, int known, class Which>
-TRELLIS_INLINE void join_whole(const Sources<known>& sources, const IntegerReduceScale<T, op>& around, void* dst,
+TRELLIS_INLINE void join_whole(const ReduceSources<known>& sources, const IntegerReduceScale<T, op>& around, void* dst,
                                std::ptrdiff_t at, Which which) {
-  using Vector = typename Integer<T>::Lanes;
-  constexpr std::ptrdiff_t size = sizeof(T), count = Integer<T>::count;
+  using Vector = typename IntegerVectorTypes<T>::Lanes;
+  constexpr std::ptrdiff_t size = sizeof(T), count = IntegerVectorTypes<T>::count;
   Vector sums[vectors];
   const void* const first = place_in(sources.first[0], at * size);
 #pragma GCC unroll 8
@@ -31,8 +31,8 @@ TRELLIS_INLINE void join_whole(const Sources<known>& sources, const IntegerReduc
 
 template <class T, Reduction op, int known>
 void reduce_known(const KernelArguments& s) {
-  constexpr int vectors = 4, count = Integer<T>::count;
-  const Sources<known> sources(s);
+  constexpr int vectors = 4, count = IntegerVectorTypes<T>::count;
+  const ReduceSources<known> sources(s);
   const IntegerReduceScale<T, op> around(s);
   void* const dst = s.writes[0];
   const std::size_t before = to_alignment(dst, sizeof(T)), head = before < s.n ? before : s.n;
@@ -47,7 +47,7 @@ void reduce_known(const KernelArguments& s) {
   const auto blocks = [&](auto streams) __attribute__((always_inline)) {
     for (std::size_t at = head; at < end; at += vectors * count)
       join_whole<T, op, vectors, decltype(streams)::value>(sources, around, dst, static_cast<std::ptrdiff_t>(at),
-                                                           Full{});
+                                                           AllLanes{});
   };
   rest(0, head);
   if (s.streaming && reinterpret_cast<std::uintptr_t>(dst) % sizeof(T) == 0) {
@@ -66,7 +66,7 @@ void reduce_whole(const KernelArguments& s) {
 
 template <class T, std::size_t i>
 constexpr Twin whole_twin(DType type) {
-  return {Name::of("reduce", name(reduction(i)), name(type), "nearest"), reduce_whole<T, reduction(i)>};
+  return {KernelName::of("reduce", name(reduction(i)), name(type), "nearest"), reduce_whole<T, reduction(i)>};
 }
 
 template <class T, std::size_t... i>

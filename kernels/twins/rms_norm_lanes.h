@@ -1,8 +1,8 @@
 // RMSNorm in vectors.
 #pragma once
 
-#include "kernels/lanes/columns_lanes.h"
-#include "kernels/lanes/rows_lanes.h"
+#include "kernels/lanes/column_sums_lanes.h"
+#include "kernels/lanes/row_reduction_lanes.h"
 
 namespace trellis::kernels::TRELLIS_ISA {
 namespace {
@@ -63,12 +63,12 @@ void rms_norm_weight(const RowKernelArguments& s) {
 }
 
 constexpr std::array<RowTwin, 6> table = {{
-    {Name::of("rms_norm", "f32"), rms_norm<DType::f32>},
-    {Name::of("rms_norm", "bf16"), rms_norm<DType::bf16>},
-    {Name::of("rms_norm_gradient", "f32"), rms_norm_gradient<DType::f32>},
-    {Name::of("rms_norm_gradient", "bf16"), rms_norm_gradient<DType::bf16>},
-    {Name::of("rms_norm_weight", "f32"), rms_norm_weight<DType::f32>},
-    {Name::of("rms_norm_weight", "bf16"), rms_norm_weight<DType::bf16>},
+    {KernelName::of("rms_norm", "f32"), rms_norm<DType::f32>},
+    {KernelName::of("rms_norm", "bf16"), rms_norm<DType::bf16>},
+    {KernelName::of("rms_norm_gradient", "f32"), rms_norm_gradient<DType::f32>},
+    {KernelName::of("rms_norm_gradient", "bf16"), rms_norm_gradient<DType::bf16>},
+    {KernelName::of("rms_norm_weight", "f32"), rms_norm_weight<DType::f32>},
+    {KernelName::of("rms_norm_weight", "bf16"), rms_norm_weight<DType::bf16>},
 }};
 
 const RegisteredRows registered(this_isa, table);

@@ -31,7 +31,7 @@ template <std::size_t i>
 constexpr Twin twin() {
   constexpr auto keep = static_cast<WeightStorage>(i / 6);
   constexpr DType gradient = narrow[i / 3 % 2], momentum = i % 3 == 2 ? DType::bf16 : DType::f32;
-  return {Name::of("sgd", name(keep), name(gradient), states[i % 3]), sgd<keep, gradient, i % 3 == 0, momentum>};
+  return {KernelName::of("sgd", name(keep), name(gradient), states[i % 3]), sgd<keep, gradient, i % 3 == 0, momentum>};
 }
 
 constexpr auto sgds = []<std::size_t... i>(std::index_sequence<i...>) { return std::array{twin<i>()...}; }

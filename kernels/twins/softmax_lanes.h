@@ -2,7 +2,7 @@
 #pragma once
 
 #include "kernels/lanes/elementary_lanes.h"
-#include "kernels/lanes/rows_lanes.h"
+#include "kernels/lanes/row_reduction_lanes.h"
 #include "kernels/layers/softmax.h"
 
 namespace trellis::kernels::TRELLIS_ISA {
@@ -63,10 +63,10 @@ void softmax_gradient(const RowKernelArguments& s) {
 }
 
 constexpr std::array<RowTwin, 4> table = {{
-    {Name::of("softmax", "f32"), softmax<DType::f32>},
-    {Name::of("softmax", "bf16"), softmax<DType::bf16>},
-    {Name::of("softmax_gradient", "f32"), softmax_gradient<DType::f32>},
-    {Name::of("softmax_gradient", "bf16"), softmax_gradient<DType::bf16>},
+    {KernelName::of("softmax", "f32"), softmax<DType::f32>},
+    {KernelName::of("softmax", "bf16"), softmax<DType::bf16>},
+    {KernelName::of("softmax_gradient", "f32"), softmax_gradient<DType::f32>},
+    {KernelName::of("softmax_gradient", "bf16"), softmax_gradient<DType::bf16>},
 }};
 
 const RegisteredRows registered(this_isa, table);

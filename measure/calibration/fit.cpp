@@ -78,8 +78,8 @@ class Fitting {
     for (const FreeFigure& f : figures) scales_.emplace_back(f);
   }
 
-  Calibration run() {
-    Calibration out;
+  CalibrationResult run() {
+    CalibrationResult out;
     out.before = errors(x_);
     do fit();
     while (!stopped_ && drop());
@@ -253,8 +253,8 @@ class Fitting {
 
 }  // namespace
 
-Calibration calibrate(const std::vector<FreeFigure>& figures, const std::vector<Measurement>& measured,
-                      const Predict& predict) {
+CalibrationResult calibrate(const std::vector<FreeFigure>& figures, const std::vector<Measurement>& measured,
+                            const Predict& predict) {
   if (measured.empty()) throw std::invalid_argument("no measurement to calibrate by");
   for (const Measurement& m : measured)
     if (!(m.seconds > 0) || !std::isfinite(m.seconds))

@@ -28,7 +28,7 @@ struct FittedFigure {
   bool identified() const { return why_not.empty(); }
 };
 
-struct Calibration {
+struct CalibrationResult {
   std::vector<FittedFigure> figures;
   // log(predicted / measured) by measurement: with the figures as they were, as fitted to all measurements, and as
   // fitted without the measurement's group.
@@ -41,6 +41,6 @@ struct Calibration {
 using Predict = std::function<double(std::size_t measurement, const std::vector<double>& values)>;
 
 // Throws invalid_argument where there is no measurement.
-Calibration calibrate(const std::vector<FreeFigure>&, const std::vector<Measurement>&, const Predict&);
+CalibrationResult calibrate(const std::vector<FreeFigure>&, const std::vector<Measurement>&, const Predict&);
 
 }  // namespace trellis::measure

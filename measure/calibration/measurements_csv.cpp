@@ -7,7 +7,7 @@
 #include <array>
 #include <set>
 
-#include "text/number.h"
+#include "text/number_parsing.h"
 #include "text/printable.h"
 #include "text/refuse.h"
 #include "text/words.h"

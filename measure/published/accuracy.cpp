@@ -40,7 +40,7 @@ double middle_of(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-const Launch* launch_in(const RecordFit* fit, const RecordAnswer& a) {
+const LaunchOverhead* launch_in(const FittedParameters* fit, const RecordAnswer& a) {
   if (fit == nullptr || !a.launch) return nullptr;
   const auto found = fit->launches.find(a.launch->figure);
   return found == fit->launches.end() ? nullptr : &found->second;
@@ -57,13 +57,13 @@ std::optional<double> fixed_part(const ComparedRecord& c) {
   return c.answer.launch->without(c.record->value, rest) * *unit;
 }
 
-std::map<std::string, Launch> fit_launches(const std::vector<ComparedRecord>& all, const OfRecord& of,
-                                           std::string_view without) {
+std::map<std::string, LaunchOverhead> fit_launches(const std::vector<ComparedRecord>& all, const OfRecord& of,
+                                                   std::string_view without) {
   std::map<std::string, Groups> found;
   for (const ComparedRecord& c : all)
     if (const auto fixed = fixed_part(c); fixed && of(*c.record) != without)
       found[c.answer.launch->figure][c.record->configuration()].push_back(*fixed);
-  std::map<std::string, Launch> launches;
+  std::map<std::string, LaunchOverhead> launches;
   for (const auto& [figure, groups] : found) {
     Groups middles;
     for (const auto& [name, values] : groups) middles[name] = {middle_of(values)};
@@ -75,15 +75,15 @@ std::map<std::string, Launch> fit_launches(const std::vector<ComparedRecord>& al
 }
 
 // The range of the value over its uncertain figures, the launch among them, as if these were independent.
-sim::ValueRange by_figures(const ComparedRecord& c, const RecordFit* fit) {
+sim::ValueRange by_figures(const ComparedRecord& c, const FittedParameters* fit) {
   const RecordAnswer& a = c.answer;
   const double value = c.simulated(fit);
   double below = a.range.high > 0 ? *a.simulated - a.range.low : 0;
   double above = a.range.high > 0 ? a.range.high - *a.simulated : 0;
   if (a.launch) {
-    const Launch* other = launch_in(fit, a);
+    const LaunchOverhead* other = launch_in(fit, a);
     const double unit = other == nullptr ? 1 : *seconds_of(c.record->unit), rest = a.launch->rest;
-    const Launch& launch = other == nullptr ? *a.launch : *other;
+    const LaunchOverhead& launch = other == nullptr ? *a.launch : *other;
     below = std::hypot(below, value - a.launch->with(launch.range.low / unit, rest));
     above = std::hypot(above, a.launch->with(launch.range.high / unit, rest) - value);
   }
@@ -92,7 +92,7 @@ sim::ValueRange by_figures(const ComparedRecord& c, const RecordFit* fit) {
 
 // How much the model's own error must add to the figures' range for the interval to hold the record, as a logarithm:
 // negative below, positive above; 0 where the figures' range is enough.
-double needed(const ComparedRecord& c, const RecordFit& fit) {
+double needed(const ComparedRecord& c, const FittedParameters& fit) {
   const double value = c.simulated(&fit);
   const sim::ValueRange range = by_figures(c, &fit);
   const double off = std::log(c.record->value / value);
@@ -113,33 +113,33 @@ std::string list_of(const std::set<std::string>& configurations) {
 
 }  // namespace
 
-double ComparedRecord::simulated(const RecordFit* fit) const {
-  const Launch* launch = launch_in(fit, answer);
+double ComparedRecord::simulated(const FittedParameters* fit) const {
+  const LaunchOverhead* launch = launch_in(fit, answer);
   if (launch == nullptr) return *answer.simulated;
   return answer.launch->with(launch->value / *seconds_of(record->unit), answer.launch->rest);
 }
 
-sim::ValueRange ComparedRecord::interval(const RecordFit* fit) const {
-  sim::ErrorRange error = sim::error_range(kind());
+sim::ValueRange ComparedRecord::interval(const FittedParameters* fit) const {
+  sim::ModelErrorRange error = sim::error_range(kind());
   if (fit != nullptr) {
     const auto found = fit->errors.find(kind());
-    error = found == fit->errors.end() ? sim::ErrorRange{} : found->second;
+    error = found == fit->errors.end() ? sim::ModelErrorRange{} : found->second;
   }
   return sim::widened(simulated(fit), by_figures(*this, fit), error);
 }
 
-bool ComparedRecord::inside(const RecordFit* fit) const {
+bool ComparedRecord::inside(const FittedParameters* fit) const {
   const sim::ValueRange range = interval(fit);
   return range.low <= record->value && record->value <= range.high;
 }
 
-double ComparedRecord::width(const RecordFit* fit) const {
+double ComparedRecord::width(const FittedParameters* fit) const {
   const sim::ValueRange range = interval(fit);
   return std::sqrt(range.high / range.low);
 }
 
-RecordFit fit(const std::vector<ComparedRecord>& all, const OfRecord& of, std::string_view without) {
-  RecordFit found{.launches = fit_launches(all, of, without), .errors = {}};
+FittedParameters fit(const std::vector<ComparedRecord>& all, const OfRecord& of, std::string_view without) {
+  FittedParameters found{.launches = fit_launches(all, of, without), .errors = {}};
   std::map<std::string, Groups> errors;
   for (const ComparedRecord& c : all)
     if (c.answer.simulated && of(*c.record) != without)
@@ -150,7 +150,7 @@ RecordFit fit(const std::vector<ComparedRecord>& all, const OfRecord& of, std::s
   return found;
 }
 
-std::string fit_text(const RecordFit& fit, const std::vector<ComparedRecord>& all) {
+std::string fit_text(const FittedParameters& fit, const std::vector<ComparedRecord>& all) {
   std::map<std::string, std::set<std::string>> of;
   for (const ComparedRecord& c : all) {
     if (!c.answer.simulated) continue;
@@ -200,7 +200,7 @@ std::map<std::string, Accuracy> hold_out(const std::vector<ComparedRecord>& all,
     if (c.answer.simulated) groups.insert(of(*c.record));
   std::map<std::string, AccuracyAccumulator> kinds;
   for (const std::string& group : groups) {
-    const RecordFit others = fit(all, of, group);
+    const FittedParameters others = fit(all, of, group);
     for (const ComparedRecord& c : all)
       if (c.answer.simulated && of(*c.record) == group)
         kinds[c.kind()].add(c.error(&others), c.inside(&others), c.width(&others));
@@ -210,14 +210,14 @@ std::map<std::string, Accuracy> hold_out(const std::vector<ComparedRecord>& all,
   return found;
 }
 
-RankingAccuracy ranking(const std::vector<ComparedRecord>& all) {
+KernelRankingAccuracy ranking(const std::vector<ComparedRecord>& all) {
   static const std::regex version(
       R"(\.(v\d+|step\d+|ladder\d+|baseline|best|tiled|hoist_load|block_free\w*|fully_optimi[sz]ed|stream|rowchunk\d+|free\d+)(?=\.|$))");
   std::map<std::string, std::vector<const ComparedRecord*>> ladders;
   for (const ComparedRecord& c : all)
     if (c.answer.simulated && c.record->kind() == "kernel" && seconds_of(c.record->unit))
       ladders[fmt::format("{} {}", std::regex_replace(c.record->id, version, ".*"), c.record->unit)].push_back(&c);
-  RankingAccuracy found;
+  KernelRankingAccuracy found;
   double agree = 0;
   for (const auto& [name, versions] : ladders) {
     const std::size_t before = found.pairs;

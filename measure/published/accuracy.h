@@ -13,9 +13,9 @@
 namespace trellis::measure {
 
 // What is fitted to all records: the launch times, in seconds, and the model's own error.
-struct RecordFit {
-  std::map<std::string, Launch> launches;
-  std::map<std::string, sim::ErrorRange> errors;  // by kind
+struct FittedParameters {
+  std::map<std::string, LaunchOverhead> launches;
+  std::map<std::string, sim::ModelErrorRange> errors;  // by kind
 };
 
 // A record with its answer. Without a fit, the launch and the errors are those of the data files.
@@ -25,19 +25,19 @@ struct ComparedRecord {
   bool fitted = false;  // a figure of the hardware was fitted to this very record
 
   std::string kind() const { return answer.kind.empty() ? record->kind() : answer.kind; }
-  double simulated(const RecordFit* = nullptr) const;
-  double error(const RecordFit* fit = nullptr) const { return simulated(fit) / record->value - 1; }
-  sim::ValueRange interval(const RecordFit* = nullptr) const;
-  bool inside(const RecordFit* = nullptr) const;
-  double width(const RecordFit* = nullptr) const;  // the interval is its geometric middle x/÷ this
+  double simulated(const FittedParameters* = nullptr) const;
+  double error(const FittedParameters* fit = nullptr) const { return simulated(fit) / record->value - 1; }
+  sim::ValueRange interval(const FittedParameters* = nullptr) const;
+  bool inside(const FittedParameters* = nullptr) const;
+  double width(const FittedParameters* = nullptr) const;  // the interval is its geometric middle x/÷ this
 };
 
 using OfRecord = std::function<std::string(const Record&)>;
 // Fits all records but those whose group, as `of` names it, is `without`.
-RecordFit fit(const std::vector<ComparedRecord>&, const OfRecord& of = &Record::configuration,
-              std::string_view without = "");
+FittedParameters fit(const std::vector<ComparedRecord>&, const OfRecord& of = &Record::configuration,
+                     std::string_view without = "");
 // As lines of a data file (sim/published/fitted.published).
-std::string fit_text(const RecordFit&, const std::vector<ComparedRecord>&);
+std::string fit_text(const FittedParameters&, const std::vector<ComparedRecord>&);
 
 // How well simulated values agree with many records. Shares and errors are fractions.
 struct Accuracy {
@@ -65,11 +65,11 @@ std::map<std::string, Accuracy> hold_out(const std::vector<ComparedRecord>&, con
 
 // Whether simulated times put the versions of a kernel in the order of the measured ones: Kendall's tau over the pairs
 // of versions within each ladder whose measured times differ by more than `tie`.
-struct RankingAccuracy {
+struct KernelRankingAccuracy {
   std::size_t ladders = 0, pairs = 0;
   double tau = 0;
 };
 inline constexpr double tie = 0.02;
-RankingAccuracy ranking(const std::vector<ComparedRecord>&);
+KernelRankingAccuracy ranking(const std::vector<ComparedRecord>&);
 
 }  // namespace trellis::measure

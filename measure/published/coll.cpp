@@ -9,12 +9,12 @@
 #include <stdexcept>
 #include <tuple>
 
+#include "measure/bench_names.h"
 #include "measure/published/record.h"
 #include "measure/published/runtime_choice.h"
-#include "measure/words.h"
 #include "sim/cluster/choose/algorithm_choice.h"
 #include "sim/cluster/machine/launch_mode.h"
-#include "sim/cluster/price/interval.h"
+#include "sim/cluster/price/uncertainty_interval.h"
 #include "sim/hardware/figures/embedded_files.h"
 #include "text/refuse.h"
 #include "text/words.h"
@@ -202,7 +202,7 @@ void add_range(RecordAnswer& found, const Record& r, Pricer& pricer, const Algor
   const sim::MachineSpec& spec = pricer.machine().spec();
   const std::string key = fmt::format("era.{}.launch", era.empty() ? spec.era : era);
   const auto unit = seconds_of(r.unit);
-  const sim::Interval interval =
+  const sim::UncertaintyInterval interval =
       sim::interval(pricer.pattern(config, price.bytes), spec, pricer.options(price.bytes), price.time);
   double below = 0, above = 0;
   for (const sim::Sensitivity& s : interval.sensitivities) {
@@ -219,7 +219,7 @@ void add_range(RecordAnswer& found, const Record& r, Pricer& pricer, const Algor
   const sim::Figure& figure = spec.figures.at(key);
   const sim::SoftwareOverheads o = pricer.machine().overheads(era);
   const double launched = sim::in_seconds(o.launched(pricer.group().ranks())) / *unit;
-  Launch launch{key, figure.value / *unit, {figure.low / *unit, figure.high / *unit}};
+  LaunchOverhead launch{key, figure.value / *unit, {figure.low / *unit, figure.high / *unit}};
   launch.growth = sim::launch_growth(o.late, pricer.group().ranks());
   launch.further = launched - launch.growth * launch.value;
   const double rest = launch.rest = *found.simulated - launched;
@@ -305,7 +305,7 @@ std::optional<RecordAnswer> coll(const Record& r, const std::vector<Record>&) {
   return collective(r);
 }
 
-const RecordModel registered("collectives", coll);
+const RegisteredRecordModel registered("collectives", coll);
 
 }  // namespace
 }  // namespace trellis::measure

@@ -6,7 +6,7 @@
 #include "measure/published/record.h"
 #include "sim/core/program/emit_instructions.h"
 #include "sim/core/program/program_builder.h"
-#include "sim/core/run/cost.h"
+#include "sim/core/run/instruction_cost.h"
 #include "sim/core/run/run.h"
 
 // Records of DMA. Bandwidths are mostly simulated, by programs that only transfer; the latencies of a transfer's single
@@ -21,19 +21,20 @@ using sim::Time;
 // Bytes a second of `transfers` loads or stores, each with so many rows and bytes a row.
 double copy_rate(const ChipSpec& chip, std::int64_t rows, std::int64_t row_bytes, int transfers, bool stores) {
   ProgramBuilder b(stores ? "stores" : "loads", chip);
-  const Operand hbm = stores ? b.output("to", DType::u8, rows, row_bytes) : b.input("from", DType::u8, rows, row_bytes);
-  const Operand kept = b.tile("kept", DType::u8, rows, row_bytes);
+  const TensorOperand hbm =
+      stores ? b.output("to", DType::u8, rows, row_bytes) : b.input("from", DType::u8, rows, row_bytes);
+  const TensorOperand kept = b.tile("kept", DType::u8, rows, row_bytes);
   if (stores) fill(b, kept, 1);
   for (int t = 0; t < transfers; ++t) {
     if (stores) {
       store(b, hbm, kept);
       continue;
     }
-    const Operand tile = b.tile(fmt::format("tile{}", t), DType::u8, rows, row_bytes);
+    const TensorOperand tile = b.tile(fmt::format("tile{}", t), DType::u8, rows, row_bytes);
     load(b, tile, hbm);
     b.free(tile);
   }
-  const EngineProgram p = b.finish();
+  const NeuronCoreProgram p = b.finish();
   const RunTotals totals = run(p, chip);
   return totals.dma_bytes / sim::in_seconds(totals.time);
 }
@@ -46,9 +47,9 @@ double load_rate(const ChipSpec& chip, std::int64_t rows, std::int64_t row_bytes
 Time engine_time(const ChipSpec& chip, std::int64_t rows, std::int64_t row_bytes) {
   ProgramBuilder b("one", chip);
   load(b, b.tile("tile", DType::u8, rows, row_bytes), b.input("from", DType::u8, rows, row_bytes));
-  const EngineProgram p = b.finish();
+  const NeuronCoreProgram p = b.finish();
   const DmaWork work = dma_work(BoundInstruction(p, p.instructions.front()), chip);
-  return std::ranges::max(work.shares, {}, &DmaShare::time).time;
+  return std::ranges::max(work.shares, {}, &DmaEngineShare::time).time;
 }
 
 RecordAnswer timed(const Record& r, Time t, std::string by) {
@@ -147,7 +148,7 @@ std::optional<RecordAnswer> dma(const Record& r, const std::vector<Record>&) {
   return RecordAnswer::no("no model for what it measures");
 }
 
-const RecordModel registered("dma", dma);
+const RegisteredRecordModel registered("dma", dma);
 
 }  // namespace
 }  // namespace trellis::measure

@@ -7,7 +7,7 @@
 #include "measure/published/record.h"
 #include "sim/core/program/emit_instructions.h"
 #include "sim/core/program/program_builder.h"
-#include "sim/core/run/cost.h"
+#include "sim/core/run/instruction_cost.h"
 
 // Records of single instructions: the cost on the engine, by the rule of the instruction's kind.
 namespace trellis::measure {
@@ -81,11 +81,11 @@ const std::vector<Mnemonic>& mnemonics() {
 InstructionCost cost_alone(const Mnemonic& m, const Shape& shape, DType type, const ChipSpec& chip) {
   ProgramBuilder b("one", chip);
   const std::int64_t rows = std::min<std::int64_t>(shape.partitions, 128);
-  const Operand out = b.tile("out", type, rows, m.kind == "tensor_reduce" ? 1 : shape.elements);
-  std::vector<Operand> inputs;
+  const TensorOperand out = b.tile("out", type, rows, m.kind == "tensor_reduce" ? 1 : shape.elements);
+  std::vector<TensorOperand> inputs;
   for (int i = 0; i < m.inputs; ++i) inputs.push_back(b.tile(fmt::format("in{}", i), type, rows, shape.elements));
   b.add(m.kind, m.engine, {out}, inputs, m.attributes);
-  const EngineProgram p = b.finish();
+  const NeuronCoreProgram p = b.finish();
   return cost_of(BoundInstruction(p, p.instructions.front()), chip);
 }
 
@@ -131,7 +131,7 @@ std::optional<RecordAnswer> instruction(const Record& r, const std::vector<Recor
   return RecordAnswer::no("no instruction of the simulator is what it names");
 }
 
-const RecordModel registered("instructions", instruction);
+const RegisteredRecordModel registered("instructions", instruction);
 
 }  // namespace
 }  // namespace trellis::measure

@@ -276,7 +276,7 @@ std::optional<RecordAnswer> kernel(const Record& r, const std::vector<Record>& a
   return RecordAnswer::no("no program of this kind ships, and its bytes and operations aren't given");
 }
 
-const RecordModel registered("kernels", kernel);
+const RegisteredRecordModel registered("kernels", kernel);
 
 }  // namespace
 }  // namespace trellis::measure

@@ -12,7 +12,7 @@ std::optional<RecordAnswer> nki(const Record& r, const std::vector<Record>&) {
   return RecordAnswer{.simulated = *simulated, .range = {*low, *high}, .kind = "kernel", .by = "the kernel's text"};
 }
 
-const RecordModel registered("NKI kernels", nki);
+const RegisteredRecordModel registered("NKI kernels", nki);
 
 }  // namespace
 }  // namespace trellis::measure

@@ -51,12 +51,12 @@ Record read_record(const nlohmann::json& json, std::string_view where) {
 
 }  // namespace
 
-double Launch::with(double value_of_figure, double beside) const {
+double LaunchOverhead::with(double value_of_figure, double beside) const {
   const double launch = growth * value_of_figure + further;
   return part * launch + std::hypot((1 - part) * launch, beside);
 }
 
-double Launch::without(double time, double beside) const {
+double LaunchOverhead::without(double time, double beside) const {
   const double squares = time * time - beside * beside;
   const double launch =
       2 * squares / (2 * part * time + std::sqrt(4 * (part * part * time * time + (1 - 2 * part) * squares)));
@@ -120,7 +120,7 @@ std::vector<Record> read_records(std::string_view text, std::string_view file) {
   return records;
 }
 
-RecordModel::RecordModel(std::string name, Answerer answerer) {
+RegisteredRecordModel::RegisteredRecordModel(std::string name, Answerer answerer) {
   models().emplace_back(std::move(name), std::move(answerer));
 }
 

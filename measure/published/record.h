@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "sim/hardware/chip/chip.h"
-#include "sim/hardware/figures/error_range.h"
+#include "sim/hardware/figures/model_error_range.h"
 
 namespace trellis::measure {
 
@@ -38,7 +38,7 @@ std::int32_t whole_count(std::string_view what, double value);
 std::vector<Record> read_records(std::string_view json, std::string_view file);
 
 // The part of an answer's time that is the launch of a collective: a figure of the era, with its range.
-struct Launch {
+struct LaunchOverhead {
   std::string figure;
   double value = 0;
   sim::ValueRange range = {};
@@ -57,20 +57,20 @@ struct Launch {
 // The answer to a record: a value in its unit and how it was found, or why there is none.
 struct RecordAnswer {
   std::optional<double> simulated = {};
-  sim::ValueRange range = {};               // of the value, over figures that are not known; 0, 0: none was tried
-  std::optional<Launch> launch = {};        // the launch, in the record's unit; `range` leaves its uncertainty out
-  std::string kind = {};                    // whose error.KIND widens the range; "": the record's kind
-  std::string by = {};                      // "program matmul, stage tiled"
-  std::string why_not = {};                 // when nothing was simulated
-  std::vector<std::string> fitted_to = {};  // records that the hardware's data was fitted to
+  sim::ValueRange range = {};                 // of the value, over figures that are not known; 0, 0: none was tried
+  std::optional<LaunchOverhead> launch = {};  // the launch, in the record's unit; `range` leaves its uncertainty out
+  std::string kind = {};                      // whose error.KIND widens the range; "": the record's kind
+  std::string by = {};                        // "program matmul, stage tiled"
+  std::string why_not = {};                   // when nothing was simulated
+  std::vector<std::string> fitted_to = {};    // records that the hardware's data was fitted to
 
   static RecordAnswer no(std::string why) { return {.why_not = std::move(why)}; }
 };
 
 // A model that answers one kind of record. It returns null for other kinds. A constant of this type registers it.
-struct RecordModel {
-  explicit RecordModel(std::string name,
-                       std::function<std::optional<RecordAnswer>(const Record&, const std::vector<Record>&)>);
+struct RegisteredRecordModel {
+  explicit RegisteredRecordModel(std::string name,
+                                 std::function<std::optional<RecordAnswer>(const Record&, const std::vector<Record>&)>);
 };
 
 RecordAnswer answer(const Record&, const std::vector<Record>& all);

@@ -27,7 +27,7 @@ std::optional<RecordAnswer> runtime(const Record& r, const std::vector<Record>&)
   const std::string by = fmt::format("figure {}", key), kind = sim::collective_error(era);
   const double growth = sim::launch_growth(machine.overheads(era).late, 1);
   if (const auto unit = seconds_of(r.unit)) {
-    Launch one{key, figure.value / *unit, {figure.low / *unit, figure.high / *unit}};
+    LaunchOverhead one{key, figure.value / *unit, {figure.low / *unit, figure.high / *unit}};
     one.growth = growth;
     const std::string further = fmt::format("era.{}.logical", era);
     if (machine.spec().figures.has(further))  // one core, where the record says no more
@@ -42,7 +42,7 @@ std::optional<RecordAnswer> runtime(const Record& r, const std::vector<Record>&)
                       .by = by + ", of a step"};
 }
 
-const RecordModel registered("runtime", runtime);
+const RegisteredRecordModel registered("runtime", runtime);
 
 }  // namespace
 }  // namespace trellis::measure

@@ -27,13 +27,13 @@ std::optional<RecordAnswer> read_all(const Record& r, const ChipSpec& chip) {
   constexpr int tiles = 512;
   constexpr std::int64_t row = 4096;
   ProgramBuilder b("read", chip);
-  const Operand from = b.input("from", DType::u8, chip.memory.partitions, row);
+  const TensorOperand from = b.input("from", DType::u8, chip.memory.partitions, row);
   for (int t = 0; t < tiles; ++t) {
-    const Operand tile = b.tile(fmt::format("tile{}", t), DType::u8, chip.memory.partitions, row);
+    const TensorOperand tile = b.tile(fmt::format("tile{}", t), DType::u8, chip.memory.partitions, row);
     load(b, tile, from);
     b.free(tile);
   }
-  const EngineProgram p = b.finish();
+  const NeuronCoreProgram p = b.finish();
   const RunTotals totals = run(p, chip);
   return timed(r, sim::in_seconds(totals.time) * *bytes / totals.dma_bytes, "loads of 4 KiB a partition");
 }
@@ -71,21 +71,21 @@ std::optional<RecordAnswer> add_vectors(const Record& r, const ChipSpec& chip) {
   const std::int64_t n = std::stoll(r.id.substr(at + std::string_view(".vector_add.trn2.fp32.n").size()));
   const std::int64_t tiles = n / (cut->rows * cut->columns);
   ProgramBuilder b("vector_add", chip);
-  const Operand x = b.input("x", DType::f32, tiles * cut->rows, cut->columns),
-                y = b.input("y", DType::f32, tiles * cut->rows, cut->columns),
-                z = b.output("z", DType::f32, tiles * cut->rows, cut->columns);
+  const TensorOperand x = b.input("x", DType::f32, tiles * cut->rows, cut->columns),
+                      y = b.input("y", DType::f32, tiles * cut->rows, cut->columns),
+                      z = b.output("z", DType::f32, tiles * cut->rows, cut->columns);
   for (std::int64_t t = 0; t < tiles; ++t) {
     const auto tile = [&](const char* name) {
       return b.tile(fmt::format("{}{}", name, t), DType::f32, cut->rows, cut->columns);
     };
-    const Operand xt = tile("x"), yt = tile("y"), zt = tile("z");
+    const TensorOperand xt = tile("x"), yt = tile("y"), zt = tile("z");
     load(b, xt, x.row_range(t * cut->rows, cut->rows));
     load(b, yt, y.row_range(t * cut->rows, cut->rows), Engine::scalar);
     tensor_tensor(b, zt, xt, AluOp::add, yt);
     store(b, z.row_range(t * cut->rows, cut->rows), zt);
-    for (const Operand& done : {xt, yt, zt}) b.free(done);
+    for (const TensorOperand& done : {xt, yt, zt}) b.free(done);
   }
-  const EngineProgram p = b.finish();
+  const NeuronCoreProgram p = b.finish();
   // nki.benchmark and profiles count the kernel's start and end.
   return timed(r, sim::in_seconds(run(p, chip).time + chip.figures().time("kernel.start")),
                fmt::format("{} tiles of {} x {}, and the kernel's start", tiles, cut->rows, cut->columns));

@@ -13,16 +13,16 @@ namespace {
 using namespace nb::literals;
 using namespace sim::core;
 
-std::vector<std::tuple<std::string, std::string, std::string, std::int64_t>> hbm_buffers(const EngineProgram& p) {
+std::vector<std::tuple<std::string, std::string, std::string, std::int64_t>> hbm_buffers(const NeuronCoreProgram& p) {
   std::vector<std::tuple<std::string, std::string, std::string, std::int64_t>> all;
   for (const CoreBuffer& b : p.buffers)
-    if (b.space == Space::hbm)
+    if (b.space == MemorySpace::hbm)
       all.emplace_back(b.name, std::string(name(b.role)), std::string(kernels::name(b.type)), b.bytes);
   return all;
 }
 
-EngineProgram shipped_program(const std::string& name, const std::string& chip,
-                              const std::vector<std::pair<std::string, std::string>>& settings) {
+NeuronCoreProgram shipped_program(const std::string& name, const std::string& chip,
+                                  const std::vector<std::pair<std::string, std::string>>& settings) {
   const ShippedProgram& one = shipped_named(name);
   Arguments arguments(one.parameters);
   for (const auto& [key, value] : settings) arguments.set(key, value);
@@ -37,7 +37,7 @@ std::variant<double, std::string> default_of(const ProgramParameter& p) {
   return p.words.at(static_cast<std::size_t>(p.value));
 }
 
-nb::dict as_dict(const EngineProgram& p, const RunTotals& t, const sim::Timeline& timeline) {
+nb::dict as_dict(const NeuronCoreProgram& p, const RunTotals& t, const sim::Timeline& timeline) {
   nb::dict d = dict_of(t);
   nb::list engines;
   for (std::size_t s = 0; s < t.streams.size(); ++s)
@@ -57,7 +57,7 @@ nb::dict as_dict(const EngineProgram& p, const RunTotals& t, const sim::Timeline
   return d;
 }
 
-struct EndsAtSignal : Observer {
+struct EndsAtSignal : InstructionObserver {
   struct Ended {};
   void issued(std::uint32_t, const std::int64_t*, sim::Time) override {
     if (signals.raised()) throw Ended();
@@ -67,7 +67,7 @@ struct EndsAtSignal : Observer {
 };
 
 // Runs the program on arrays that hold the buffers' bytes, and fills the outputs.
-nb::dict run_on_arrays(const EngineProgram& p, const std::string& chip, bool compute,
+nb::dict run_on_arrays(const NeuronCoreProgram& p, const std::string& chip, bool compute,
                        const std::vector<std::pair<std::string, ReadArray>>& inputs,
                        const std::vector<std::pair<std::string, Array>>& outputs) {
   const sim::ChipSpec spec = sim::chip_named(chip);
@@ -112,14 +112,15 @@ nb::dict dict_of(const RunTotals& t) {
 }
 
 void add_core(nb::module_& m) {
-  nb::class_<EngineProgram>(m, "CoreProgram")
-      .def_ro("name", &EngineProgram::name)
-      .def_prop_ro("instructions", [](const EngineProgram& p) { return p.instructions.size(); })
+  nb::class_<NeuronCoreProgram>(m, "CoreProgram")
+      .def_ro("name", &NeuronCoreProgram::name)
+      .def_prop_ro("instructions", [](const NeuronCoreProgram& p) { return p.instructions.size(); })
       .def_prop_ro("buffers", &hbm_buffers)
-      .def("text", [](const EngineProgram& p) { return print(p); })
+      .def("text", [](const NeuronCoreProgram& p) { return print(p); })
       .def("unwritten_reads", &unwritten_reads)
       .def(
-          "check", [](const EngineProgram& p, const std::string& chip) { check(p, sim::chip_named(chip)); }, "chip"_a)
+          "check", [](const NeuronCoreProgram& p, const std::string& chip) { check(p, sim::chip_named(chip)); },
+          "chip"_a)
       .def("run", &run_on_arrays, "chip"_a, "compute"_a, "inputs"_a, "outputs"_a);
   m.def(
       "parse_core_program", [](const std::string& text) { return parse(text); }, "text"_a);

@@ -8,8 +8,8 @@
 #include "sim/core/program/instruction_kind.h"
 #include "sim/core/run/run.h"
 #include "sim/hardware/figures/embedded_files.h"
-#include "sim/hardware/figures/error_range.h"
-#include "sim/hardware/report/report.h"
+#include "sim/hardware/figures/model_error_range.h"
+#include "sim/hardware/report/html_report.h"
 #include "sim/hardware/timeline/perfetto.h"
 #include "sim/hardware/timeline/summary.h"
 
@@ -46,7 +46,7 @@ void expect_columns(const Table& t, std::size_t columns, const char* what) {
                                 std::to_string(columns));
 }
 
-void read_buffers(Draft& d, const Table& t, std::vector<std::string>& names) {
+void read_buffers(UnscheduledProgram& d, const Table& t, std::vector<std::string>& names) {
   expect_columns(t, buffer_columns, "buffers");
   for (std::size_t r = 0; r < t.shape(0); ++r) {
     RowReader row(t, r);
@@ -60,7 +60,7 @@ void read_buffers(Draft& d, const Table& t, std::vector<std::string>& names) {
   }
 }
 
-std::vector<View> read_views(const Draft& d, const Table& t) {
+std::vector<View> read_views(const UnscheduledProgram& d, const Table& t) {
   expect_columns(t, view_columns, "views");
   std::vector<View> views;
   for (std::size_t r = 0; r < t.shape(0); ++r) {
@@ -84,7 +84,7 @@ struct References {
   const Column<double>& values;
 };
 
-void read_instructions(Draft& d, const Table& t, const std::vector<std::string>& kind_names,
+void read_instructions(UnscheduledProgram& d, const Table& t, const std::vector<std::string>& kind_names,
                        const std::vector<View>& views, const References& references) {
   expect_columns(t, instruction_columns, "instructions");
   std::vector<const InstructionKind*> kinds;
@@ -113,12 +113,14 @@ void read_instructions(Draft& d, const Table& t, const std::vector<std::string>&
   }
 }
 
-Draft draft_of(const std::string& name, std::vector<std::string> names, const Table& buffers, const Table& views,
-               const std::vector<std::string>& kinds, const Table& instructions,
-               const Column<std::int32_t>& view_numbers, const Column<std::int32_t>& keys, const Column<double>& values,
-               const std::vector<std::pair<std::uint32_t, std::uint32_t>>& follows,
-               const std::vector<std::pair<std::uint32_t, std::uint32_t>>& after, std::vector<std::string> lines) {
-  Draft d;
+UnscheduledProgram draft_of(const std::string& name, std::vector<std::string> names, const Table& buffers,
+                            const Table& views, const std::vector<std::string>& kinds, const Table& instructions,
+                            const Column<std::int32_t>& view_numbers, const Column<std::int32_t>& keys,
+                            const Column<double>& values,
+                            const std::vector<std::pair<std::uint32_t, std::uint32_t>>& follows,
+                            const std::vector<std::pair<std::uint32_t, std::uint32_t>>& after,
+                            std::vector<std::string> lines) {
+  UnscheduledProgram d;
   d.program.name = name;
   if (names.size() != buffers.shape(0)) throw std::invalid_argument("buffers: as many names as rows are expected");
   read_buffers(d, buffers, names);
@@ -152,7 +154,7 @@ sim::ChipSpec chip_at(const std::string& name, const std::vector<std::pair<std::
   return sim::ChipSpec(name, std::move(figures));
 }
 
-struct Recorder : Observer {
+struct Recorder : InstructionObserver {
   struct Ended {};
   Recorder(std::size_t n) : start(n, -1), end(n, -1) {}
   void issued(std::uint32_t at, const std::int64_t*, sim::Time t) override {
@@ -168,7 +170,7 @@ struct TimedRun {
   RunTotals totals;
   std::vector<std::int64_t> start, end;  // of the draft's instructions
   sim::Timeline timeline;
-  sim::Peaks peaks;
+  sim::HardwarePeaks peaks;
 };
 
 TimedRun timed(const BackEndResult& a, const sim::ChipSpec& chip, bool keep_timeline) {
@@ -213,7 +215,7 @@ using PathShare = std::tuple<std::string, std::string, std::string, std::int64_t
 
 std::vector<PathShare> path_of(const TimedRun& r) {
   std::map<std::tuple<std::uint32_t, std::uint32_t, sim::WaitReason>, std::pair<std::int64_t, std::int64_t>> shares;
-  for (const sim::PathPiece& piece : sim::critical_path(r.timeline)) {
+  for (const sim::CriticalPathPiece& piece : sim::critical_path(r.timeline)) {
     if (piece.span < 0) continue;
     const sim::Span& span = r.timeline.spans[static_cast<std::size_t>(piece.span)];
     auto& [time, pieces] = shares[{span.track, span.label, piece.waiting ? span.wait : sim::WaitReason::none}];
@@ -271,13 +273,13 @@ void add_drafts(nb::module_& m) {
   nb::class_<sim::ChipSpec>(m, "CoreChip")
       .def(nb::new_(&chip_at), "name"_a, "changes"_a, "end"_a)
       .def_prop_ro("sbuf_bytes", [](const sim::ChipSpec& c) { return c.memory.sbuf_bytes; });
-  nb::class_<Draft>(m, "CoreDraft")
+  nb::class_<UnscheduledProgram>(m, "CoreDraft")
       .def(nb::new_(&draft_of), "name"_a, "buffer_names"_a, "buffers"_a, "views"_a, "kinds"_a, "instructions"_a,
            "view_numbers"_a, "keys"_a, "values"_a, "follows"_a, "after"_a, "lines"_a)
       .def(
           "assemble",
-          [](const Draft& d, const sim::ChipSpec& chip, std::uint32_t window, bool critical_path, int copies, bool fuse,
-             bool regions, bool spill) {
+          [](const UnscheduledProgram& d, const sim::ChipSpec& chip, std::uint32_t window, bool critical_path,
+             int copies, bool fuse, bool regions, bool spill) {
             const nb::gil_scoped_release others_may_run;
             return assemble(d, chip, {window, critical_path, regions, fuse, spill, copies});
           },

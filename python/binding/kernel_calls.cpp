@@ -1,7 +1,7 @@
 // Kernels on memory that is given by its address: torch's tensors and numpy's arrays.
 #include "kernels/optimizers/adamw.h"
 #include "kernels/reduce/cast.h"
-#include "python/binding/parts.h"
+#include "python/binding/module_parts.h"
 
 namespace trellis::binding {
 namespace {

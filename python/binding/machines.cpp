@@ -4,8 +4,8 @@
 
 #include <map>
 
-#include "python/binding/parts.h"
-#include "sim/cluster/machine/figures_file.h"
+#include "python/binding/module_parts.h"
+#include "sim/cluster/machine/figures_override.h"
 #include "sim/cluster/machine/import/machine_argument.h"
 #include "sim/cluster/machine/machine.h"
 #include "sim/cluster/machine/rank_capacity.h"
@@ -29,7 +29,7 @@ nb::dict figures_of(const Figures& figures) {
 
 std::vector<std::tuple<std::string, std::string, std::vector<Chip>>> levels_of(const MachineSpec& spec) {
   std::vector<std::tuple<std::string, std::string, std::vector<Chip>>> levels;
-  for (const Level& level : spec.levels) levels.emplace_back(level.kind, level.name, level.dims);
+  for (const TopologyLevel& level : spec.levels) levels.emplace_back(level.kind, level.name, level.dims);
   return levels;
 }
 

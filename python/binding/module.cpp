@@ -1,5 +1,5 @@
 // The Python module trellis._native: what the package needs of the library. trellis/*.py are what users see.
-#include "python/binding/parts.h"
+#include "python/binding/module_parts.h"
 
 NB_MODULE(_native, module) {
   module.doc() = "Parts of libtrellis for the Python package trellis.";

@@ -4,8 +4,8 @@
 #include <tuple>
 #include <utility>
 
-#include "python/binding/parts.h"
-#include "sim/cluster/operation/operation.h"
+#include "python/binding/module_parts.h"
+#include "sim/cluster/operation/operation_model.h"
 #include "sim/hardware/chip/chip.h"
 
 namespace trellis::binding {

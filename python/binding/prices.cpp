@@ -1,7 +1,7 @@
 // Prices: how long a collective takes on a machine, and why.
 
 #include "python/binding/signals.h"
-#include "sim/cluster/answer/answer.h"
+#include "sim/cluster/answer/collective_answer.h"
 #include "sim/cluster/price/critical_path.h"
 #include "sim/cluster/price/timeline.h"
 #include "text/words.h"
@@ -20,7 +20,7 @@ struct Link {
 // An answer, with its critical path in words and by the names of its links, and the load of each link that carried
 // bytes.
 struct Explained {
-  Answer answer;
+  CollectiveAnswer answer;
   std::string path_words;
   std::vector<std::string> resources;  // names, one for each leg of the path; "": the leg uses none
   std::vector<Link> links;
@@ -41,7 +41,7 @@ void explain(const Machine& machine, Explained& e) {
 }
 
 // The group is the machine's first `ranks` ranks; 0: all, or as many as the schedule has.
-Explained answer_to(Question q, const MachineSpec& spec, Rank ranks, ProgressMonitor& watch) {
+Explained answer_to(CollectiveQuestion q, const MachineSpec& spec, Rank ranks, ProgressMonitor& watch) {
   PricingSession priced(spec, &watch);
   if (q.schedule) ranks = q.schedule->ranks();
   if (ranks > priced.machine().ranks())
@@ -59,7 +59,7 @@ std::string_view name_of(CriticalPathLeg::Kind kind) {
 
 nb::dict as_dict(const Explained& e, bool with_interval) {
   nb::dict d;
-  const Answer& a = e.answer;
+  const CollectiveAnswer& a = e.answer;
   const Price& p = a.price;
   d["config"] = text_of(a.config);
   d["time_ps"] = p.time;
@@ -127,19 +127,19 @@ void add_prices(nb::module_& m) {
       [](const MachineSpec& machine, const schedule::Schedule* schedule, const std::string& collective, double bytes,
          const std::string& config, Rank ranks, Rank root, double element, const std::string& era, bool fold,
          bool in_place, bool interval, bool explain) {
-        Question q{.settings = {.operation = {.collective = schedule ? schedule->task.operation.collective
-                                                                     : schedule::collective_named(collective),
-                                              .root = root,
-                                              .peer = last_rank,
-                                              .in_place = in_place},
-                                .era = era,
-                                .element = element,
-                                .fold = fold},
-                   .bytes = bytes,
-                   .schedule = schedule,
-                   .interval = interval,
-                   .path = explain,
-                   .links = explain};
+        CollectiveQuestion q{.settings = {.operation = {.collective = schedule ? schedule->task.operation.collective
+                                                                               : schedule::collective_named(collective),
+                                                        .root = root,
+                                                        .peer = last_rank,
+                                                        .in_place = in_place},
+                                          .era = era,
+                                          .element = element,
+                                          .fold = fold},
+                             .bytes = bytes,
+                             .schedule = schedule,
+                             .interval = interval,
+                             .path = explain,
+                             .links = explain};
         if (!config.empty()) q.config = algorithm_config_named(config);
         Explained answer;
         SignalWatcher signals;

@@ -4,7 +4,7 @@
 
 #include "ccl/communicator.h"
 #include "ccl/interruption.h"
-#include "ccl/plan/check.h"
+#include "ccl/plan/call_check.h"
 #include "python/binding/signals.h"
 
 namespace trellis::binding {

@@ -1,8 +1,8 @@
 // Schedules: made by an algorithm, by moves, or from text; proved and printed.
-#include "python/binding/parts.h"
+#include "python/binding/module_parts.h"
 #include "schedule/algorithms/algorithm.h"
 #include "schedule/algorithms/algorithm_config.h"
-#include "schedule/builder/recorder.h"
+#include "schedule/builder/program_recorder.h"
 #include "schedule/formats/msccl_xml.h"
 #include "schedule/formats/mscclpp_json.h"
 #include "schedule/formats/text.h"
@@ -71,7 +71,7 @@ class Moves {
                                        : ": there are " + std::to_string(chunks(p.region, p.rank))));
     return p;
   }
-  Recorder recorder_;
+  ProgramRecorder recorder_;
   Builder builder_;
 };
 

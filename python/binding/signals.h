@@ -10,7 +10,7 @@
 #include <semaphore>
 #include <thread>
 
-#include "python/binding/parts.h"
+#include "python/binding/module_parts.h"
 #include "sim/cluster/answer/progress_monitor.h"
 
 namespace trellis::binding {

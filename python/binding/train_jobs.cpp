@@ -1,13 +1,13 @@
 // Training jobs: their configuration, the ranks, and a job that is run step by step.
 #include <optional>
-#include "python/binding/training.h"
+#include "python/binding/training_types.h"
 #include "tools/train/config_file.h"
 #include "train/checkpoint/save_load.h"
-#include "train/config/keys.h"
+#include "train/config/apply_config_keys.h"
 #include "train/data/source.h"
 #include "train/trainer/load_together.h"
 #include "train/trainer/threads_per_rank.h"
-#include "train/whole/step.h"
+#include "train/whole/rank_step.h"
 
 namespace trellis::binding {
 namespace {

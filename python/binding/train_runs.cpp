@@ -1,5 +1,5 @@
 // The trainer with parts that Python brings: callbacks, data sources, rates.
-#include "python/binding/training.h"
+#include "python/binding/training_types.h"
 #include "train/trainer/trainer.h"
 
 namespace trellis::binding {

@@ -8,10 +8,10 @@ namespace {
 using namespace nb::literals;
 using namespace sim;
 
-nb::dict as_dict(const Workload& workload, const Played& played) {
+nb::dict as_dict(const Workload& workload, const PlayResult& played) {
   nb::list parts, cells;
   for (std::size_t i = 0; i < played.parts.size(); ++i) {
-    const PlayedPart& p = played.parts[i];
+    const PlayedTask& p = played.parts[i];
     const schedule::GraphTask& task = *workload.parts[i].task;
     parts.append(nb::make_tuple(task.name, workload.graph->streams[task.stream].name, p.start, p.end, p.algorithm));
   }
@@ -36,7 +36,7 @@ void add_workloads(nb::module_& m) {
       [](const MachineSpec& spec, const std::string& name, const std::string& text, const std::string& algorithm,
          const std::string& era, double flops, double memory, double within, std::int64_t most_effort) {
         Workload workload;
-        Played played;
+        PlayResult played;
         SignalWatcher signals;
         signals.watch([&] {
           workload = workload_of(read_graph(name, text));

@@ -9,8 +9,8 @@
 #include <limits>
 #include <stdexcept>
 
-#include "schedule/builder/recorder.h"
-#include "schedule/builder/renaming.h"
+#include "schedule/builder/program_recorder.h"
+#include "schedule/builder/rank_permutation.h"
 #include "schedule/collective_traits.h"
 #include "schedule/schedule_too_large.h"
 #include "text/refuse.h"
@@ -31,16 +31,16 @@ std::int64_t pieces_of(const Algorithm& algorithm, const Request& request) {
 }
 
 // Maps the rank numbers that the algorithm sees to ranks; null if they are the same.
-std::shared_ptr<const Renaming> names_of(const Request& r) {
-  if (!r.numbering.empty()) return std::make_shared<Renaming>(r.numbering);
+std::shared_ptr<const RankPermutation> names_of(const Request& r) {
+  if (!r.numbering.empty()) return std::make_shared<RankPermutation>(r.numbering);
   if (r.order.empty()) return nullptr;
-  std::vector<Renaming::Dim> dims;
+  std::vector<RankPermutation::Dim> dims;
   for (const std::int32_t d : r.order) {
     Rank stride = 1;
     for (std::int32_t i = 0; i < d; ++i) stride *= r.dims[i];
     dims.push_back({r.dims[d], stride});
   }
-  return std::make_shared<Renaming>(std::move(dims));
+  return std::make_shared<RankPermutation>(std::move(dims));
 }
 
 void check_order(const Request& r) {
@@ -190,7 +190,7 @@ void expect_writable(const Algorithm& algorithm, const Request& request, std::in
 
 Schedule make(const Algorithm& algorithm, const Request& request) {
   expect_writable(algorithm, request, most_steps_written);
-  Recorder recorder(accepted(algorithm, request));
+  ProgramRecorder recorder(accepted(algorithm, request));
   Builder builder(recorder, request.ranks());
   build(algorithm, request, builder);
   Schedule schedule{.task = recorder.task(), .algorithm = algorithm.name, .programs = recorder.finish()};
@@ -199,7 +199,7 @@ Schedule make(const Algorithm& algorithm, const Request& request) {
 }
 
 Program make_program(const Algorithm& algorithm, const Request& request, Rank rank) {
-  Recorder recorder(accepted(algorithm, request), rank);
+  ProgramRecorder recorder(accepted(algorithm, request), rank);
   Builder builder(recorder, request.ranks());
   build(algorithm, request, builder);
   return std::move(recorder.finish().front());
@@ -207,12 +207,12 @@ Program make_program(const Algorithm& algorithm, const Request& request, Rank ra
 
 bool watch_program(const Algorithm& algorithm, const Request& request, Rank rank,
                    const std::function<bool(const Program&)>& watch) try {
-  Recorder recorder(accepted(algorithm, request), rank, watch);
+  ProgramRecorder recorder(accepted(algorithm, request), rank, watch);
   Builder builder(recorder, request.ranks());
   build(algorithm, request, builder);
   recorder.finish();
   return true;
-} catch (const Recorder::Unwanted&) {
+} catch (const ProgramRecorder::Unwanted&) {
   return false;
 }
 

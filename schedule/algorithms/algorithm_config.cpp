@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "schedule/algorithms/algorithm.h"
-#include "text/number.h"
+#include "text/number_parsing.h"
 #include "text/refuse.h"
 #include "text/words.h"
 

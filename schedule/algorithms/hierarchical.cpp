@@ -10,7 +10,7 @@
 #include <stdexcept>
 
 #include "schedule/algorithms/algorithm.h"
-#include "text/number.h"
+#include "text/number_parsing.h"
 #include "text/refuse.h"
 
 namespace trellis::schedule {

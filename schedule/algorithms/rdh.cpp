@@ -7,7 +7,7 @@
 #include <bit>
 
 #include "schedule/algorithms/algorithm.h"
-#include "schedule/algorithms/patterns/halving.h"
+#include "schedule/algorithms/patterns/recursive_halving.h"
 
 namespace trellis::schedule {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "schedule/algorithms/algorithm.h"
 #include "schedule/algorithms/algorithm_config.h"
-#include "text/number.h"
+#include "text/number_parsing.h"
 #include "text/refuse.h"
 
 namespace trellis::schedule {

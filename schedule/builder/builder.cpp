@@ -7,8 +7,8 @@
 #include <optional>
 #include <stdexcept>
 
-#include "schedule/builder/recorder.h"
-#include "schedule/builder/renaming.h"
+#include "schedule/builder/program_recorder.h"
+#include "schedule/builder/rank_permutation.h"
 #include "schedule/schedule_too_large.h"
 
 namespace trellis::schedule {
@@ -44,8 +44,8 @@ std::optional<std::int64_t> as_one(const ChunkWindow& w, std::int64_t first, std
 }
 
 // The outer runs that these chunks of a window map to.
-std::vector<Hazards::Run> laid_out(const ChunkWindow& w, std::int64_t first, std::int64_t count) {
-  std::vector<Hazards::Run> runs;
+std::vector<HazardTracker::Run> laid_out(const ChunkWindow& w, std::int64_t first, std::int64_t count) {
+  std::vector<HazardTracker::Run> runs;
   std::int64_t position = first * w.grain;
   for (const std::int64_t end = (first + count) * w.grain; position < end;) {
     const std::int64_t length = std::min(end - position, unbroken(w, position));

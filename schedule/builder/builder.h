@@ -10,8 +10,8 @@
 
 namespace trellis::schedule {
 
-class Recorder;
-class Renaming;
+class ProgramRecorder;
+class RankPermutation;
 
 // Maps an inner algorithm's chunks of one region to the outer region. Inner chunk j is `grain` positions from j*grain
 // on in a sequence that `digits` lay out over the outer region, innermost digit first.
@@ -24,8 +24,8 @@ struct ChunkWindow {
   Region region = Region::data;
   std::int64_t base = 0;
   std::int64_t grain = 1;
-  std::vector<Digit> digits = {};              // empty: contiguous
-  std::shared_ptr<const Renaming> names = {};  // of the last digit's values; null: unchanged
+  std::vector<Digit> digits = {};                     // empty: contiguous
+  std::shared_ptr<const RankPermutation> names = {};  // of the last digit's values; null: unchanged
 };
 
 // A part of a machine: the ranks first, first + stride, ..., or the whole by other names, and where its chunks lie. Its
@@ -35,8 +35,8 @@ struct SubMachine {
   Rank stride = 1;
   Rank count = 1;
   ChunkWindow data = {}, input = {}, output = {};
-  std::int64_t scratch = 0;                    // outer number of its first scratch chunk
-  std::shared_ptr<const Renaming> names = {};  // replaces `first` and `stride` if not null
+  std::int64_t scratch = 0;                           // outer number of its first scratch chunk
+  std::shared_ptr<const RankPermutation> names = {};  // replaces `first` and `stride` if not null
 
   Rank outer(Rank inner) const;
   Rank inner(Rank outer) const;  // -1: not in this part
@@ -44,7 +44,7 @@ struct SubMachine {
 
 class Builder {
  public:
-  Builder(Recorder& recorder, Rank ranks)
+  Builder(ProgramRecorder& recorder, Rank ranks)
       : recorder_(&recorder), ranks_(ranks), scratch_used_(std::make_shared<std::int64_t>(0)) {}
 
   void copy(ChunkPlace from, ChunkPlace to);  // to = from
@@ -94,7 +94,7 @@ class Builder {
   template <class Move>
   void each_run(const ChunkPlace& from, const ChunkPlace& to, Move move) const;
 
-  Recorder* recorder_;
+  ProgramRecorder* recorder_;
   Rank ranks_ = 1;
   int channel_ = 0;
   int spacing_ = 1;  // between the channels of on_channel

@@ -6,7 +6,7 @@
 #include "schedule/collective_traits.h"
 #include "schedule/formats/msccl_xml.h"
 #include "schedule/formats/msccl_xml_file.h"
-#include "schedule/proof/wiring.h"
+#include "schedule/proof/step_wiring.h"
 #include "text/refuse.h"
 
 namespace trellis::schedule {
@@ -27,7 +27,7 @@ std::vector<std::vector<std::int32_t>> running_order(const Schedule& s, const St
   std::vector<std::vector<std::int32_t>> order(s.programs.size());
   const auto note = [&](StepId id) { order[wiring.rank(id)].push_back(static_cast<std::int32_t>(wiring.step(id))); };
   const auto transfer = [&](StepId send, StepId receive) { note(send), note(receive); };
-  if (!Dataflow(s, wiring).run(note, transfer))
+  if (!DataflowExecutor(s, wiring).run(note, transfer))
     throw std::invalid_argument("some step of the schedule can never start");
   return order;
 }
@@ -107,7 +107,7 @@ class Folder {
     const auto [found, added] = block_.try_emplace({step.channel, use(step), step.end.peer}, -1);
     if (!added) return;
     // The next block of the channel that has no peer for this direction yet.
-    for (msccl::XmlBlock& block : gpu_.blocks) {
+    for (msccl::XmlThreadBlock& block : gpu_.blocks) {
       if (block.channel != step.channel || use(step) == Use::local || (block.send < 0 && block.recv < 0)) continue;
       Rank& peer = use(step) == Use::send ? block.send : block.recv;
       if (peer >= 0) continue;

@@ -10,7 +10,7 @@
 #include <sstream>
 #include <stdexcept>
 
-#include "text/number.h"
+#include "text/number_parsing.h"
 #include "text/refuse.h"
 
 namespace trellis::schedule::msccl {
@@ -79,7 +79,7 @@ BufferOffset where(const Element& element, const char* buffer, const char* offse
   return {static_cast<Buffer>(found), element.number(offset, 0, most - count)};
 }
 
-XmlStep read_step(const Element& element, const XmlBlock& block, std::size_t position) {
+XmlStep read_step(const Element& element, const XmlThreadBlock& block, std::size_t position) {
   XmlStep step;
   element.number("s", static_cast<std::int32_t>(position), static_cast<std::int32_t>(position));
   step.type = type_of(element);
@@ -95,9 +95,9 @@ XmlStep read_step(const Element& element, const XmlBlock& block, std::size_t pos
   return step;
 }
 
-XmlBlock read_block(const pugi::xml_node& node, const std::string& place, Rank rank, Rank ranks) {
+XmlThreadBlock read_block(const pugi::xml_node& node, const std::string& place, Rank rank, Rank ranks) {
   const Element unnamed(node, place + " tb");
-  XmlBlock block;
+  XmlThreadBlock block;
   block.id = unnamed.number("id", 0, most);
   const std::string here = fmt::format("{} tb {}", place, block.id);
   const Element element(node, here);
@@ -211,7 +211,7 @@ std::string write(const XmlFile& file) {
     append(gpu, "i_chunks", file.gpus[r].inputs);
     append(gpu, "o_chunks", file.gpus[r].outputs);
     append(gpu, "s_chunks", file.gpus[r].scratch);
-    for (const XmlBlock& block : file.gpus[r].blocks) {
+    for (const XmlThreadBlock& block : file.gpus[r].blocks) {
       pugi::xml_node tb = gpu.append_child("tb");
       append(tb, "id", block.id);
       append(tb, "send", block.send);

@@ -38,7 +38,7 @@ struct XmlStep {
   bool waited_for = false;
 };
 
-struct XmlBlock {
+struct XmlThreadBlock {
   std::int32_t id = 0;
   Rank send = -1, recv = -1;
   std::int32_t channel = 0;
@@ -47,7 +47,7 @@ struct XmlBlock {
 
 struct XmlGpu {
   std::int32_t inputs = 0, outputs = 0, scratch = 0;  // in chunks
-  std::vector<XmlBlock> blocks;
+  std::vector<XmlThreadBlock> blocks;
 };
 
 struct XmlFile {

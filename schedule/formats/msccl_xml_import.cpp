@@ -12,13 +12,13 @@
 namespace trellis::schedule {
 namespace {
 
-using msccl::StepAt;
+using msccl::XmlStepPosition;
 using msccl::XmlStepType;
 
 constexpr std::int64_t most_touches = std::int64_t{1} << 22;  // total chunks that a file's steps may name
 
 Collective collective_of(const std::string& name) {
-  if (const Traits* known = traits_by_msccl(name)) return known->collective;
+  if (const CollectiveTraits* known = traits_by_msccl(name)) return known->collective;
   const auto refuse = [&](std::string_view why) { text::refuse("algo: coll=\"{}\": {}", name.substr(0, 40), why); };
   if (name == "custom") refuse("the file does not say what the buffers must hold in the end");
   if (name == "broadcast" || name == "reduce" || name == "gather" || name == "scatter")
@@ -59,7 +59,7 @@ class Unroller {
     // Each rrs gets scratch chunks of its own. If they were reused, a receive would wait for a send, and a ring of such
     // blocks could deadlock.
     std::int64_t scratch = gpu.scratch;
-    for (const msccl::XmlBlock& block : gpu.blocks)
+    for (const msccl::XmlThreadBlock& block : gpu.blocks)
       for (const msccl::XmlStep& step : block.steps)
         if (step.type == XmlStepType::rrs) scratch += step.count;
     if (scratch > std::numeric_limits<std::int32_t>::max())
@@ -69,9 +69,9 @@ class Unroller {
   }
 
   Program run() {
-    one_owner_each(&msccl::XmlBlock::send, msccl::sends);
-    one_owner_each(&msccl::XmlBlock::recv, msccl::receives);
-    for (const StepAt at : order_.steps()) unroll(at);
+    one_owner_each(&msccl::XmlThreadBlock::send, msccl::sends);
+    one_owner_each(&msccl::XmlThreadBlock::recv, msccl::receives);
+    for (const XmlStepPosition at : order_.steps()) unroll(at);
     return std::move(program_);
   }
 
@@ -82,14 +82,14 @@ class Unroller {
     std::int32_t step, ours;
   };
   struct Reader {
-    StepAt at;
+    XmlStepPosition at;
     std::int32_t ours;
   };
 
   // Each connection must use one thread block per end; otherwise the order of its data would be undefined.
-  void one_owner_each(Rank msccl::XmlBlock::*peer, bool (*uses)(XmlStepType)) {
+  void one_owner_each(Rank msccl::XmlThreadBlock::*peer, bool (*uses)(XmlStepType)) {
     std::map<std::pair<Rank, std::int32_t>, std::int32_t> owner;
-    for (const msccl::XmlBlock& block : gpu_.blocks) {
+    for (const msccl::XmlThreadBlock& block : gpu_.blocks) {
       if (std::ranges::none_of(block.steps, [&](const msccl::XmlStep& s) { return uses(s.type); })) continue;
       const auto [found, added] = owner.emplace(std::pair(block.*peer, block.channel), block.id);
       if (!added)
@@ -102,8 +102,8 @@ class Unroller {
     return as_output(task_, rank_, {where.offset, count, where.buffer});
   }
 
-  void unroll(StepAt at) {
-    const msccl::XmlBlock& block = gpu_.blocks[at.block];
+  void unroll(XmlStepPosition at) {
+    const msccl::XmlThreadBlock& block = gpu_.blocks[at.block];
     const msccl::XmlStep& step = block.steps[at.step];
     const Slice source = slice(step.source, step.count), target = slice(step.target, step.count);
     const Slice passing{passing_, step.count, Buffer::scratch};
@@ -149,7 +149,7 @@ class Unroller {
     }
   }
 
-  void must_fit(StepAt at, const Slice& x) const {
+  void must_fit(XmlStepPosition at, const Slice& x) const {
     const std::int64_t size = x.buffer == Buffer::input    ? input_chunks(task_, rank_)
                               : x.buffer == Buffer::output ? output_chunks(task_, rank_)
                                                            : program_.scratch;
@@ -158,11 +158,11 @@ class Unroller {
                  at.step, x.count, name(x.buffer), x.first, size);
   }
 
-  static std::uint8_t channel(const msccl::XmlBlock& block) {
+  static std::uint8_t channel(const msccl::XmlThreadBlock& block) {
     return static_cast<std::uint8_t>(std::max(block.channel, 0));
   }
 
-  void add(StepAt at, trellis::schedule::Step step, std::span<const Slice> further, bool after_own = false) {
+  void add(XmlStepPosition at, trellis::schedule::Step step, std::span<const Slice> further, bool after_own = false) {
     after_.clear();
     if (after_own)
       after_.push_back(kept_[at.block].back().ours);
@@ -186,7 +186,7 @@ class Unroller {
   }
 
   // Waits for every earlier step except sends, and skips waits that others imply.
-  void wait_for_kept(StepAt at) {
+  void wait_for_kept(XmlStepPosition at) {
     covered_.assign(gpu_.blocks.size(), 0);
     const auto wait = [&](std::size_t b) {
       // The step itself is not in kept_ yet.
@@ -195,7 +195,7 @@ class Unroller {
       const Kept& last = *(end - 1);
       if (last.step < covered_[b]) return;
       after_.push_back(last.ours);
-      const StepAt there{static_cast<std::int32_t>(b), last.step};
+      const XmlStepPosition there{static_cast<std::int32_t>(b), last.step};
       for (std::size_t c = 0; c < covered_.size(); ++c) covered_[c] = std::max(covered_[c], order_.known(there, c));
     };
     wait(static_cast<std::size_t>(at.block));
@@ -203,7 +203,7 @@ class Unroller {
   }
 
   // Waits for earlier sends that read the cells about to be overwritten.
-  void wait_for_readers(StepAt at, const Slice& to) {
+  void wait_for_readers(XmlStepPosition at, const Slice& to) {
     const Cells base = cells(task_, rank_);
     for (std::int32_t i = 0; i < to.count; ++i) {
       const auto found = readers_.find(base.at(to.buffer, std::int64_t{to.first} + i));
@@ -241,7 +241,7 @@ Schedule import_msccl(std::string_view xml, std::optional<bool> in_place) {
   std::int64_t touches = 0;
   schedule.channels = file.channels;
   for (const msccl::XmlGpu& gpu : file.gpus)
-    for (const msccl::XmlBlock& block : gpu.blocks) {
+    for (const msccl::XmlThreadBlock& block : gpu.blocks) {
       schedule.channels = std::max(schedule.channels, block.channel + 1);
       for (const msccl::XmlStep& step : block.steps) touches += step.count;
     }

@@ -13,17 +13,17 @@ XmlOrder::XmlOrder(const XmlGpu& gpu, Rank rank)
     : rank_(rank), blocks_(gpu.blocks), index_(gpu.blocks.size()), first_{0} {
   std::iota(index_.begin(), index_.end(), 0);
   std::ranges::sort(index_, {}, [&](std::int32_t i) { return blocks_[i].id; });
-  for (const XmlBlock& block : blocks_) first_.push_back(first_.back() + block.steps.size());
+  for (const XmlThreadBlock& block : blocks_) first_.push_back(first_.back() + block.steps.size());
   known_.assign(first_.back() * blocks_.size(), 0);
   sort();
 }
 
-void XmlOrder::fail(StepAt at, const std::string& why) const {
+void XmlOrder::fail(XmlStepPosition at, const std::string& why) const {
   text::refuse("gpu {} tb {} step {} {}", rank_, blocks_[at.block].id, at.step, why);
 }
 
 // A block signals waiting blocks only at steps with hasdep, and never at nops.
-StepAt XmlOrder::signal(StepAt waiting) const {
+XmlStepPosition XmlOrder::signal(XmlStepPosition waiting) const {
   const XmlStep& step = blocks_[waiting.block].steps[waiting.step];
   const auto found =
       std::ranges::lower_bound(index_, step.wait_block, {}, [&](std::int32_t i) { return blocks_[i].id; });
@@ -41,9 +41,9 @@ StepAt XmlOrder::signal(StepAt waiting) const {
 
 void XmlOrder::sort() {
   // A wait for a step of the same block either holds by the block's own order, or never ends.
-  std::vector<StepAt> target(first_.back());
-  std::vector<std::vector<StepAt>> waiting(first_.back());  // by the step waited for
-  const auto id = [&](StepAt at) { return first_[at.block] + at.step; };
+  std::vector<XmlStepPosition> target(first_.back());
+  std::vector<std::vector<XmlStepPosition>> waiting(first_.back());  // by the step waited for
+  const auto id = [&](XmlStepPosition at) { return first_[at.block] + at.step; };
   for (std::int32_t b = 0; b < static_cast<std::int32_t>(blocks_.size()); ++b)
     for (std::int32_t i = 0; i < static_cast<std::int32_t>(blocks_[b].steps.size()); ++i) {
       if (blocks_[b].steps[i].wait_block < 0) continue;
@@ -58,10 +58,10 @@ void XmlOrder::sort() {
     const std::int32_t b = open.back();
     open.pop_back();
     while (next[b] < static_cast<std::int32_t>(blocks_[b].steps.size())) {
-      const StepAt at{b, next[b]}, wait = target[id(at)];
+      const XmlStepPosition at{b, next[b]}, wait = target[id(at)];
       if (wait.block >= 0 && !done[id(wait)]) break;
       const auto mine = known_.begin() + static_cast<std::ptrdiff_t>(row(at));
-      const auto join = [&](StepAt other) {
+      const auto join = [&](XmlStepPosition other) {
         const auto theirs = known_.begin() + static_cast<std::ptrdiff_t>(row(other));
         std::transform(mine, mine + static_cast<std::ptrdiff_t>(blocks_.size()), theirs, mine,
                        [](std::int32_t x, std::int32_t y) { return std::max(x, y); });
@@ -72,7 +72,7 @@ void XmlOrder::sort() {
       done[id(at)] = true;
       if (blocks_[b].steps[at.step].type != XmlStepType::nop) steps_.push_back(at);
       ++next[b];
-      for (const StepAt other : waiting[id(at)])
+      for (const XmlStepPosition other : waiting[id(at)])
         if (other.block != b && next[other.block] == other.step) open.push_back(other.block);
     }
   }

@@ -7,23 +7,23 @@
 #include "schedule/formats/mscclpp_json.h"
 #include "schedule/formats/mscclpp_json_order.h"
 #include "schedule/in_place_slices.h"
-#include "schedule/proof/wiring.h"
+#include "schedule/proof/step_wiring.h"
 #include "text/refuse.h"
 
 namespace trellis::schedule {
 namespace {
 
-using mscclpp::Chunks;
 using mscclpp::Known;
+using mscclpp::PlanChunkRange;
 using mscclpp::PlanOperationKind;
 using mscclpp::PlanPosition;
 using KnownNow = std::shared_ptr<const Known>;
 
-Task task_of(const mscclpp::Plan& plan) {
+Task task_of(const mscclpp::ExecutionPlan& plan) {
   Task task{.operation = {.in_place = plan.in_place}, .ranks = static_cast<Rank>(plan.gpus.size()), .even = true};
   if (plan.gpus.empty()) throw std::invalid_argument("plan: has no gpus");
   const std::string& name = plan.collective;
-  const Traits* const known = traits_by_msccl(name);
+  const CollectiveTraits* const known = traits_by_msccl(name);
   if (known == nullptr)
     text::refuse("plan collective: '{}': the plan does not say what must come out, or which gpu is the root",
                  name.substr(0, 40));
@@ -44,7 +44,7 @@ Task task_of(const mscclpp::Plan& plan) {
 
 class Joiner {
  public:
-  explicit Joiner(const mscclpp::Plan& plan) : plan_(plan), order_(plan) {
+  explicit Joiner(const mscclpp::ExecutionPlan& plan) : plan_(plan), order_(plan) {
     schedule_.task = task_of(plan);
     schedule_.algorithm = plan.name;
     schedule_.programs.resize(plan.gpus.size());
@@ -94,10 +94,10 @@ class Joiner {
   void reduce(const Now& now, const mscclpp::PlanOperation& op) {
     const Slice sum = slice(op.targets[0]);
     Slice so_far = slice(op.sources[0]);
-    std::vector<std::int32_t> here;                      // the last local step
-    std::vector<std::pair<Chunks, std::int32_t>> there;  // remote chunks read, and their steps
+    std::vector<std::int32_t> here;                              // the last local step
+    std::vector<std::pair<PlanChunkRange, std::int32_t>> there;  // remote chunks read, and their steps
     for (std::size_t i = 1; i < op.sources.size(); ++i) {
-      const Chunks& source = op.sources[i];
+      const PlanChunkRange& source = op.sources[i];
       if (source.rank == now.at.rank) {
         const Slice more[] = {slice(source)};
         if (i > 1 && overlap(more[0], sum))
@@ -111,7 +111,7 @@ class Joiner {
       so_far = sum;
     }
     for (std::size_t i = 1; i < op.targets.size(); ++i) {
-      const Chunks& target = op.targets[i];
+      const PlanChunkRange& target = op.targets[i];
       std::vector<std::int32_t> readers;
       for (const auto& [source, step] : there)
         if (source.rank == target.rank && slice(source) == slice(target)) readers.push_back(step);
@@ -124,11 +124,11 @@ class Joiner {
            b.first < std::int64_t{a.first} + a.count;
   }
 
-  Slice slice(const Chunks& c) const { return as_output(schedule_.task, c.rank, {c.first, c.count, c.buffer}); }
+  Slice slice(const PlanChunkRange& c) const { return as_output(schedule_.task, c.rank, {c.first, c.count, c.buffer}); }
 
   // Adds both ends of a transfer. `here`: preceding steps on the operation's own gpu; `there`: those on the other gpu.
-  std::pair<std::int32_t, std::int32_t> transfer(const Now& now, const Chunks& from, const Chunks& to, Op op,
-                                                 const Slice& adding, const std::vector<std::int32_t>& here,
+  std::pair<std::int32_t, std::int32_t> transfer(const Now& now, const PlanChunkRange& from, const PlanChunkRange& to,
+                                                 Op op, const Slice& adding, const std::vector<std::int32_t>& here,
                                                  const std::vector<std::int32_t>& there = {}) {
     const auto first = [&](Rank r) -> const std::vector<std::int32_t>& { return r == now.at.rank ? here : there; };
     const std::int32_t tag = tags_[{from.rank, to.rank, now.at.block}]++;
@@ -179,7 +179,7 @@ class Joiner {
     text::refuse("{}: {}", mscclpp::place(at.rank, at.block, at.operation), why);
   }
 
-  const mscclpp::Plan& plan_;
+  const mscclpp::ExecutionPlan& plan_;
   mscclpp::PlanOrder order_;
   Schedule schedule_;
   std::vector<std::vector<std::vector<Listed>>> listed_;  // by accessed gpu, then by thread block
@@ -189,7 +189,7 @@ class Joiner {
 }  // namespace
 
 Schedule import_mscclpp(std::string_view json) {
-  const mscclpp::Plan plan = mscclpp::read(json);
+  const mscclpp::ExecutionPlan plan = mscclpp::read(json);
   return Joiner(plan).run();
 }
 

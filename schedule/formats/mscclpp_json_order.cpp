@@ -14,13 +14,13 @@ constexpr std::size_t most_blocks = 4096;  // of all gpus; each needs a counter 
 
 }  // namespace
 
-PlanOrder::PlanOrder(const Plan& plan) : plan_(plan), first_{0} {
+PlanOrder::PlanOrder(const ExecutionPlan& plan) : plan_(plan), first_{0} {
   for (const PlanGpu& gpu : plan.gpus) first_.push_back(first_.back() + gpu.blocks.size());
   if (first_.back() > most_blocks)
     text::refuse("plan: {} thread blocks: at most {} can be followed", first_.back(), most_blocks);
   const auto nothing = std::make_shared<const Known>(first_.back(), 0);
   for (Rank r = 0; r < static_cast<Rank>(plan.gpus.size()); ++r) {
-    for (const PlanBlock& block : plan.gpus[r].blocks) {
+    for (const PlanThreadBlock& block : plan.gpus[r].blocks) {
       blocks_.push_back({.rank = r, .known = nothing, .learnt = Known(first_.back(), 0)});
       const auto move = std::ranges::find_if(block.operations, [](const PlanOperation& op) { return moves(op.kind); });
       first_move_.push_back(static_cast<std::int32_t>(move - block.operations.begin()));

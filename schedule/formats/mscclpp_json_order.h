@@ -20,7 +20,7 @@ struct PlanPosition {
 
 class PlanOrder {
  public:
-  explicit PlanOrder(const Plan&);  // throws invalid_argument if there are too many thread blocks
+  explicit PlanOrder(const ExecutionPlan&);  // throws invalid_argument if there are too many thread blocks
 
   // Calls visit(at, known) for every operation that moves data, in topological order. Throws invalid_argument if a wait
   // never ends, or if several signals or thread blocks could end it.
@@ -71,7 +71,7 @@ class PlanOrder {
   void check_all_ended() const;
   [[noreturn]] void fail(const PlanPosition&, const std::string& why) const;
 
-  const Plan& plan_;
+  const ExecutionPlan& plan_;
   std::vector<std::size_t> first_;  // first thread block of each gpu, plus an end mark
   std::vector<State> blocks_;
   std::vector<std::int32_t> first_move_;  // per thread block: its first operation that moves data

@@ -127,10 +127,10 @@ PlanOperationKind kind_of(const Value& operation) {
   operation["name"].fail("'{}' is no operation that is known", name.substr(0, 40));
 }
 
-std::vector<Chunks> chunks(const Value& list, const Names& names) {
-  std::vector<Chunks> all;
+std::vector<PlanChunkRange> chunks(const Value& list, const Names& names) {
+  std::vector<PlanChunkRange> all;
   list.each([&](const Value& item, std::size_t) {
-    Chunks chunks;
+    PlanChunkRange chunks;
     if (item.has("switch_channel_id")) item.fail("switch channels leave the order of a sum to the switch");
     if (item.has("buffer_id")) {
       if (names.remotes.empty()) item.fail("names another gpu's buffer, but its thread block refers to none");
@@ -154,8 +154,8 @@ std::vector<Chunks> chunks(const Value& list, const Names& names) {
 void check_shape(const Value& value, const PlanOperation& operation, Rank rank) {
   const auto& from = operation.sources;
   const auto& to = operation.targets;
-  const auto here = [&](const Chunks& c) { return c.rank == rank; };
-  const auto there = [&](const Chunks& c) { return c.rank != rank; };
+  const auto here = [&](const PlanChunkRange& c) { return c.rank == rank; };
+  const auto there = [&](const PlanChunkRange& c) { return c.rank != rank; };
   bool right = !from.empty() && !to.empty() && from[0].count == to[0].count;
   switch (operation.kind) {
     case PlanOperationKind::copy:
@@ -214,7 +214,7 @@ PlanOperation operation(const Value& value, const Names& names) {
   return op;
 }
 
-PlanBlock block(const Value& value, const Names& of_gpu, const std::vector<Remote>& remotes) {
+PlanThreadBlock block(const Value& value, const Names& of_gpu, const std::vector<Remote>& remotes) {
   Names names{of_gpu.rank, {}, {}, of_gpu.semaphores};
   value["channels"].each([&](const Value& channel, std::size_t) {
     only_memory(channel["channel_type"]);
@@ -229,7 +229,7 @@ PlanBlock block(const Value& value, const Names& of_gpu, const std::vector<Remot
         names.remotes.push_back(remotes.at(id.number(0, static_cast<std::int32_t>(remotes.size()) - 1)));
       });
     });
-  PlanBlock block;
+  PlanThreadBlock block;
   value["ops"].each([&](const Value& item, std::size_t) { block.operations.push_back(operation(item, names)); });
   return block;
 }
@@ -274,10 +274,10 @@ std::string place(Rank rank, std::size_t block, std::size_t operation) {
   return fmt::format("gpus {} threadblocks {} ops {}", rank, block, operation);
 }
 
-Plan read(std::string_view text) try {
+ExecutionPlan read(std::string_view text) try {
   const Json json = Json::parse(text);
   const Value whole(json, "plan");
-  Plan plan;
+  ExecutionPlan plan;
   plan.name = whole["name"].text();
   plan.collective = whole["collective"].text();
   plan.in_place = whole["inplace"].truth();

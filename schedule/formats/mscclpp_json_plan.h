@@ -26,7 +26,7 @@ enum class PlanOperationKind : std::uint8_t {
 constexpr bool moves(PlanOperationKind k) { return k >= PlanOperationKind::copy; }
 
 // A run of chunks of this gpu or, in puts, gets and reductions, of another gpu.
-struct Chunks {
+struct PlanChunkRange {
   Rank rank = 0;
   Buffer buffer = Buffer::input;
   std::int32_t first = 0;
@@ -35,12 +35,12 @@ struct Chunks {
 
 struct PlanOperation {
   PlanOperationKind kind = PlanOperationKind::nop;
-  std::vector<Chunks> sources, targets;  // all have the same length
-  std::vector<std::int32_t> ids;         // this gpu's channels to signal or wait on; semaphores; the barrier
-  std::int32_t blocks = 0;               // number that meet at the barrier
+  std::vector<PlanChunkRange> sources, targets;  // all have the same length
+  std::vector<std::int32_t> ids;                 // this gpu's channels to signal or wait on; semaphores; the barrier
+  std::int32_t blocks = 0;                       // number that meet at the barrier
 };
 
-struct PlanBlock {
+struct PlanThreadBlock {
   std::vector<PlanOperation> operations;
 };
 
@@ -48,16 +48,16 @@ struct PlanGpu {
   std::int32_t inputs = 0, outputs = 0, scratch = 0;  // in chunks
   std::vector<Rank> channels;                         // the peer of each
   std::vector<std::int32_t> semaphores;               // initial value of each
-  std::vector<PlanBlock> blocks;
+  std::vector<PlanThreadBlock> blocks;
 };
 
-struct Plan {
+struct ExecutionPlan {
   std::string name, collective;
   bool in_place = false;
   std::vector<PlanGpu> gpus;  // by rank
 };
 
-Plan read(std::string_view json);  // throws invalid_argument with the place
+ExecutionPlan read(std::string_view json);  // throws invalid_argument with the place
 std::string place(Rank, std::size_t block, std::size_t operation);
 
 }  // namespace trellis::schedule::mscclpp

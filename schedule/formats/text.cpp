@@ -4,7 +4,7 @@
 
 #include <iterator>
 
-#include "schedule/formats/text_line.h"
+#include "schedule/formats/line_tokenizer.h"
 #include "text/refuse.h"
 
 namespace trellis::schedule {

@@ -5,8 +5,8 @@
 #include <limits>
 #include <utility>
 
+#include "schedule/formats/line_tokenizer.h"
 #include "schedule/formats/text.h"
-#include "schedule/formats/text_line.h"
 #include "schedule/invalid_collective.h"
 #include "text/refuse.h"
 
@@ -14,14 +14,14 @@ namespace trellis::schedule {
 namespace {
 
 // One number, or first..last.
-void run(Line& line, std::int32_t& first, std::int32_t& count) {
+void run(LineTokenizer& line, std::int32_t& first, std::int32_t& count) {
   constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
   first = line.number("a chunk number");
   count = 1;
   if (line.take("..")) count = line.number("the last chunk", first, std::min(first + most - 1, most)) - first + 1;
 }
 
-Slice slice(Line& line) {
+Slice slice(LineTokenizer& line) {
   Slice s;
   if (line.take("in"))
     s.buffer = Buffer::input;
@@ -37,7 +37,7 @@ Slice slice(Line& line) {
   return s;
 }
 
-End end_of(Line& line) {
+End end_of(LineTokenizer& line) {
   End end;
   end.peer = line.number("a rank");
   line.expect("tag");
@@ -45,23 +45,23 @@ End end_of(Line& line) {
   return end;
 }
 
-Collective collective(Line& line) {
-  const Line before = line;
+Collective collective(LineTokenizer& line) {
+  const LineTokenizer before = line;
   const std::string_view word = line.word();
   for (const Collective c : collectives())
     if (name(c) == word) return c;
   before.fail("the name of a collective, such as all_reduce");
 }
 
-Op op(Line& line) {
-  const Line before = line;
+Op op(LineTokenizer& line) {
+  const LineTokenizer before = line;
   const std::string_view word = line.word();
   for (int i = 0; i < op_count; ++i)
     if (name(static_cast<Op>(i)) == word) return static_cast<Op>(i);
   before.fail("send, recv, recv_reduce, copy or reduce");
 }
 
-std::vector<Pair> pairs(Line& line) {
+std::vector<Pair> pairs(LineTokenizer& line) {
   std::vector<Pair> all;
   while (!line.done()) {
     Pair pair;
@@ -77,21 +77,21 @@ std::vector<Pair> pairs(Line& line) {
 struct Field {
   std::string_view name;
   bool required;
-  void (*read)(Line&, Schedule&);
+  void (*read)(LineTokenizer&, Schedule&);
 };
 
 constexpr std::array<Field, 10> fields{{
-    {"collective", true, [](Line& line, Schedule& s) { s.task.operation.collective = collective(line); }},
-    {"ranks", true, [](Line& line, Schedule& s) { s.task.ranks = line.number("how many ranks", 1); }},
-    {"pieces", true, [](Line& line, Schedule& s) { s.task.pieces = line.number("chunks in a block", 1); }},
-    {"root", false, [](Line& line, Schedule& s) { s.task.operation.root = line.number("a rank"); }},
-    {"peer", false, [](Line& line, Schedule& s) { s.task.operation.peer = line.number("a rank"); }},
-    {"pairs", false, [](Line& line, Schedule& s) { s.task.operation.pairs = pairs(line); }},
-    {"in_place", false, [](Line&, Schedule& s) { s.task.operation.in_place = true; }},
-    {"even", false, [](Line&, Schedule& s) { s.task.even = true; }},
-    {"algorithm", false, [](Line& line, Schedule& s) { s.algorithm = line.unescaped(); }},
+    {"collective", true, [](LineTokenizer& line, Schedule& s) { s.task.operation.collective = collective(line); }},
+    {"ranks", true, [](LineTokenizer& line, Schedule& s) { s.task.ranks = line.number("how many ranks", 1); }},
+    {"pieces", true, [](LineTokenizer& line, Schedule& s) { s.task.pieces = line.number("chunks in a block", 1); }},
+    {"root", false, [](LineTokenizer& line, Schedule& s) { s.task.operation.root = line.number("a rank"); }},
+    {"peer", false, [](LineTokenizer& line, Schedule& s) { s.task.operation.peer = line.number("a rank"); }},
+    {"pairs", false, [](LineTokenizer& line, Schedule& s) { s.task.operation.pairs = pairs(line); }},
+    {"in_place", false, [](LineTokenizer&, Schedule& s) { s.task.operation.in_place = true; }},
+    {"even", false, [](LineTokenizer&, Schedule& s) { s.task.even = true; }},
+    {"algorithm", false, [](LineTokenizer& line, Schedule& s) { s.algorithm = line.unescaped(); }},
     {"channels", true,
-     [](Line& line, Schedule& s) { s.channels = line.number("how many channels", 1, most_channels); }},
+     [](LineTokenizer& line, Schedule& s) { s.channels = line.number("how many channels", 1, most_channels); }},
 }};
 
 unsigned bit(const Field& field) { return 1u << (&field - fields.data()); }
@@ -99,7 +99,7 @@ unsigned bit(const Field& field) { return 1u << (&field - fields.data()); }
 // Reads a schedule line by line. Never allocates more than the text spells out.
 class Reader {
  public:
-  void read(Line line, std::size_t number) {
+  void read(LineTokenizer line, std::size_t number) {
     if (line.done() || line.take("#")) return;
     if (!begun_) {
       line.expect(text_headline);
@@ -118,7 +118,7 @@ class Reader {
   }
 
   Schedule finish(std::size_t lines) {
-    const Line at_end({}, lines);
+    const LineTokenizer at_end({}, lines);
     if (!begun_) at_end.fail(fmt::format("'{}'", text_headline));
     for (const Field& field : fields)
       if (field.required && !(seen_ & bit(field))) at_end.fail(fmt::format("a line '{} ...'", field.name));
@@ -129,9 +129,9 @@ class Reader {
   }
 
  private:
-  void head(Line& line, std::size_t number) {
+  void head(LineTokenizer& line, std::size_t number) {
     for (const Field& field : fields) {
-      const Line before = line;
+      const LineTokenizer before = line;
       if (!line.take(field.name)) continue;
       if (seen_ & bit(field)) before.fail(fmt::format("'{}' only once", field.name));
       seen_ |= bit(field);
@@ -149,7 +149,7 @@ class Reader {
     text::refuse("line {}: {}", line, fault.what());
   }
 
-  void begin_rank(Line& line) {
+  void begin_rank(LineTokenizer& line) {
     const auto next = static_cast<std::int64_t>(schedule_.programs.size());
     line.number(fmt::format("rank {}, the next one,", next), next, next);
     line.expect("scratch");
@@ -162,7 +162,7 @@ class Reader {
     }
   }
 
-  void step(Line& line) {
+  void step(LineTokenizer& line) {
     Program& program = schedule_.programs.back();
     const auto index = static_cast<std::int64_t>(program.steps.size());
     line.number(fmt::format("step {}, the next one,", index), index, index);

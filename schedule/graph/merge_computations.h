@@ -1,7 +1,7 @@
 // A graph with fewer tasks: computations that follow each other with nothing in between become one.
 #pragma once
 
-#include "schedule/graph/graph.h"
+#include "schedule/graph/execution_graph.h"
 
 namespace trellis::schedule {
 

@@ -5,7 +5,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "text/number.h"
+#include "text/number_parsing.h"
 #include "text/refuse.h"
 
 namespace trellis::schedule {

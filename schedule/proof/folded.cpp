@@ -8,9 +8,9 @@
 #include <random>
 #include <set>
 
-#include "schedule/proof/bounds.h"
-#include "schedule/proof/races.h"
+#include "schedule/proof/check_steps.h"
 #include "schedule/proof/small_form.h"
+#include "schedule/proof/step_race_detector.h"
 #include "text/refuse.h"
 
 namespace trellis::schedule {

@@ -7,27 +7,29 @@
 #include <numeric>
 #include <optional>
 
-#include "schedule/proof/bounds.h"
-#include "schedule/proof/interpret.h"
-#include "schedule/proof/races.h"
-#include "schedule/proof/symbols.h"
+#include "schedule/proof/check_steps.h"
+#include "schedule/proof/reference_interpreter.h"
+#include "schedule/proof/step_race_detector.h"
+#include "schedule/proof/symbolic_values.h"
 
 namespace trellis::schedule {
 namespace {
 
 using Form = Wanted::Form;
 
-std::string describe(const Symbols::Leaf& leaf) { return fmt::format("in[{}] of rank {}", leaf.chunk, leaf.rank); }
+std::string describe(const SymbolicValues::Leaf& leaf) {
+  return fmt::format("in[{}] of rank {}", leaf.chunk, leaf.rank);
+}
 
 // Describes briefly what a sum has too many or too few of.
-std::string describe_sum(const std::vector<Symbols::Leaf>& have, const Wanted& want, Rank ranks) {
+std::string describe_sum(const std::vector<SymbolicValues::Leaf>& have, const Wanted& want, Rank ranks) {
   std::vector<std::string> wrong;
   std::size_t faults = 0;
   const auto note = [&](std::string text) {
     if (++faults <= 4) wrong.push_back(std::move(text));
   };
   for (auto at = have.begin(); at != have.end();) {
-    const auto others = std::find_if(at, have.end(), [&](const Symbols::Leaf& leaf) { return leaf != *at; });
+    const auto others = std::find_if(at, have.end(), [&](const SymbolicValues::Leaf& leaf) { return leaf != *at; });
     const auto times = others - at;
     if (at->chunk != want.chunk)
       note(fmt::format("{} is in it", describe(*at)));
@@ -36,8 +38,8 @@ std::string describe_sum(const std::vector<Symbols::Leaf>& have, const Wanted& w
     at = others;
   }
   for (Rank r = 0; r < ranks; ++r)
-    if (!std::ranges::binary_search(have, Symbols::Leaf{r, want.chunk}))
-      note(fmt::format("{} is missing", describe(Symbols::Leaf{r, want.chunk})));
+    if (!std::ranges::binary_search(have, SymbolicValues::Leaf{r, want.chunk}))
+      note(fmt::format("{} is missing", describe(SymbolicValues::Leaf{r, want.chunk})));
   if (faults > wrong.size()) wrong.push_back(fmt::format("and {} more", faults - wrong.size()));
   return fmt::format("{}", fmt::join(wrong, ", "));
 }
@@ -45,18 +47,18 @@ std::string describe_sum(const std::vector<Symbols::Leaf>& have, const Wanted& w
 // Checks the final chunks against the collective's post-condition.
 class Outcome {
  public:
-  Outcome(const Schedule& s, const Symbols& symbols, WorkBudget& work)
+  Outcome(const Schedule& s, const SymbolicValues& symbols, WorkBudget& work)
       : s_(s),
         symbols_(symbols),
         work_(work),
-        right_(data_chunks(s.task), Symbols::nothing),
+        right_(data_chunks(s.task), SymbolicValues::nothing),
         proved_(reduces(s.task.operation.collective) ? symbols.count() : 0, unproved) {}
 
   std::optional<Fault> check(Rank rank, std::int64_t chunk, Symbol held) {
     const Wanted want = wanted(s_.task, rank, chunk);
     std::string why;
     if (want.form == Form::anything) return {};
-    if (held == Symbols::nothing)
+    if (held == SymbolicValues::nothing)
       why = "holds nothing";
     else if (want.form == Form::copy)
       why = check_copy(held, want);
@@ -73,7 +75,7 @@ class Outcome {
  private:
   std::string check_copy(Symbol held, const Wanted& want) const {
     if (held == symbols_.input(want.source, want.chunk)) return {};
-    const std::string wish = describe(Symbols::Leaf{want.source, want.chunk});
+    const std::string wish = describe(SymbolicValues::Leaf{want.source, want.chunk});
     if (symbols_.is_input(held)) return fmt::format("it holds {} instead of {}", describe(symbols_.leaf(held)), wish);
     return fmt::format("it holds a sum of {} chunks instead of {}", symbols_.terms(held), wish);
   }
@@ -88,9 +90,9 @@ class Outcome {
     work_.spend(WorkBudget::term * ranks);
     const auto leaves = symbols_.expand(held, ranks * std::size_t{2});
     bool good = symbols_.terms(held) == ranks && leaves.size() == ranks;
-    for (Rank r = 0; good && r < s_.ranks(); ++r) good = leaves[r] == Symbols::Leaf{r, want.chunk};
+    for (Rank r = 0; good && r < s_.ranks(); ++r) good = leaves[r] == SymbolicValues::Leaf{r, want.chunk};
     if (!good) return describe_sum(leaves, want, s_.ranks());
-    if (right != Symbols::nothing)
+    if (right != SymbolicValues::nothing)
       same_bits_ = false;
     else
       right = held;
@@ -101,7 +103,7 @@ class Outcome {
   std::string check_arrivals(Symbol held, const Wanted& want) const {
     const auto leaves = symbols_.distinct(held, work_);
     for (Rank r = 0; r < s_.ranks(); ++r)
-      if (!std::ranges::binary_search(leaves, Symbols::Leaf{r, want.chunk}))
+      if (!std::ranges::binary_search(leaves, SymbolicValues::Leaf{r, want.chunk}))
         return fmt::format("it does not wait for rank {}", r);
     return {};
   }
@@ -121,7 +123,7 @@ class Outcome {
 
   const Schedule& s_;
   static constexpr std::int32_t unproved = -1;
-  const Symbols& symbols_;
+  const SymbolicValues& symbols_;
   WorkBudget& work_;
   std::vector<Symbol> right_;         // by chunk: the first correct sum found
   std::vector<std::int32_t> proved_;  // by symbol: the chunk for which it is correct
@@ -141,7 +143,7 @@ std::string describe_circle(const Schedule& s, const StepWiring& wiring, const s
 }
 
 std::optional<Fault> follow(const Schedule& s, const StepWiring& wiring, WorkBudget& work, Report& report) {
-  Symbols symbols(s.task);
+  SymbolicValues symbols(s.task);
   auto memory = memory_of<Symbol>(s, [&](Rank r, std::int64_t chunk) { return symbols.input(r, chunk); });
   interpret(s, wiring, memory, [&](std::span<const Symbol* const> sources) { return symbols.sum(sources); });
   Outcome outcome(s, symbols, work);
@@ -158,7 +160,7 @@ std::optional<Fault> follow(const Schedule& s, const StepWiring& wiring, WorkBud
 std::optional<Fault> find_deadlock(const Schedule& s, const StepWiring& wiring, std::vector<StepId>& moments) {
   moments.resize(wiring.count());
   StepId now = 0;
-  Dataflow dataflow(s, wiring);
+  DataflowExecutor dataflow(s, wiring);
   if (dataflow.run([&](StepId step) { moments[step] = now++; },
                    [&](StepId send, StepId receive) { moments[send] = moments[receive] = now++; }))
     return {};
@@ -194,7 +196,7 @@ std::optional<Fault> find_fault(const Schedule& s, const StepWiring& wiring, con
   if (auto fault = find_unequal_ends(s, wiring)) return fault;
   std::vector<StepId> moments;
   if (auto fault = find_deadlock(s, wiring, moments)) return fault;
-  Races races(s, wiring, moments, work);
+  StepRaceDetector races(s, wiring, moments, work);
   for (Rank r = 0; r < s.ranks(); ++r)
     if (auto fault = races.find(r)) return fault;
   return follow(s, wiring, work, report);

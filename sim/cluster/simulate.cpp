@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "sim/cluster/answer/answer.h"
+#include "sim/cluster/answer/collective_answer.h"
 #include "sim/cluster/machine/import/machine_argument.h"
 #include "sim/cluster/price/critical_path.h"
 #include "sim/cluster/workload/play.h"
@@ -12,7 +12,7 @@ namespace {
 
 using namespace sim;
 
-std::vector<SimulatedLink> links_of(const Answer& answer, const Machine& machine) {
+std::vector<SimulatedLink> links_of(const CollectiveAnswer& answer, const Machine& machine) {
   std::vector<SimulatedLink> links;
   const double seconds = in_seconds(answer.price.time);
   for (ResourceId r = 0; r < answer.carried.size(); ++r) {
@@ -31,7 +31,7 @@ Simulation simulate(const SimulationQuery& query) {
   if (query.ranks < 0 || query.ranks > machine.ranks())
     throw std::invalid_argument(std::to_string(query.ranks) + " ranks: " + machine.name() + " has " +
                                 std::to_string(machine.ranks()));
-  Question question{
+  CollectiveQuestion question{
       .settings = {.operation = {.collective = schedule::collective_named(query.collective), .peer = last_rank},
                    .era = query.era},
       .group = first_in_a_row(machine, query.ranks),
@@ -40,7 +40,7 @@ Simulation simulate(const SimulationQuery& query) {
       .path = true,
       .links = true};
   if (!query.algorithm.empty()) question.config = algorithm_config_named(query.algorithm);
-  const Answer answer = sim::answer(question, priced);
+  const CollectiveAnswer answer = sim::answer(question, priced);
   const Price& price = answer.price;
   Simulation result{.seconds = in_seconds(price.time),
                     .low = in_seconds(answer.interval.low),
@@ -50,7 +50,7 @@ Simulation simulate(const SimulationQuery& query) {
                     .busbw = price.busbw,
                     .least = in_seconds(price.bounds.most())};
   for (const Sensitivity& s : answer.interval.sensitivities) result.sensitive.push_back(s.figure);
-  for (const PathShare& share : path_shares(price, machine))
+  for (const CriticalPathShare& share : path_shares(price, machine))
     result.path.push_back({in_seconds(share.time), share.words});
   result.links = links_of(answer, machine);
   return result;

@@ -8,8 +8,8 @@
 #include <thread>
 #include <utility>
 
+#include "ccl/failure/flight_recorder.h"
 #include "ccl/failure/mismatch.h"
-#include "ccl/failure/recorder.h"
 #include "ccl/plan/message_mark.h"
 #include "ccl/store.h"
 #include "ccl/transports/open.h"

@@ -113,7 +113,7 @@ TEST(Config, EveryVariableThatIsReadIsDocumented) {
   const std::string header = text_of_file("ccl/config.h");
   EXPECT_EQ(variables_in(header.substr(header.find("struct Config {"))).size(),
             defaults().size());  // without the fabric's, which C configs lack
-  EXPECT_EQ(variables_in(header + text_of_file("ccl/devices.h")), read);
+  EXPECT_EQ(variables_in(header + text_of_file("ccl/process_device.h")), read);
 }
 
 // Variables of other libraries have an effect here where they mean the same. Settings that this library cannot follow

@@ -32,8 +32,8 @@ std::vector<Situation> situations() {
   return all;
 }
 
-Evidence evidence_of(const std::vector<std::string>& files) {
-  Evidence evidence;
+CollectedEvidence evidence_of(const std::vector<std::string>& files) {
+  CollectedEvidence evidence;
   for (const std::string& text : files)
     if (is_launch_record(text))
       evidence.add(launch_record_in(text));
@@ -78,7 +78,7 @@ TEST(Diagnosis, FindsTheCauseOfALateRankFromOneSurvivor) {
       if (is_launch_record(file)) continue;
       const RankDump d = rank_dump_in(file);
       if (d.trouble == FailureKind::none) continue;
-      Evidence evidence;
+      CollectedEvidence evidence;
       evidence.add(d);
       const std::string cause = diagnose(evidence).front().cause;
       EXPECT_EQ(cause.substr(0, 6), "rank 2") << name << ": " << cause;
@@ -94,7 +94,7 @@ RankDump idle(Rank rank, Rank ranks, std::uint64_t operation) {
 }
 
 TEST(Diagnosis, NothingIsWrongWhereAllAreThrough) {
-  Evidence evidence;
+  CollectedEvidence evidence;
   for (Rank r = 0; r < 3; ++r) evidence.add(idle(r, 3, 7));
   const std::vector<Diagnosis> jobs = diagnose(evidence);
   EXPECT_EQ(jobs[0].cause, "");
@@ -112,21 +112,21 @@ RankDump waits_for_one_that_is(RankStatus standing, std::int64_t process) {
   return d;
 }
 
-std::string cause_in(const Evidence& evidence) { return diagnose(evidence).front().cause; }
+std::string cause_in(const CollectedEvidence& evidence) { return diagnose(evidence).front().cause; }
 
 TEST(Diagnosis, WhatIsSilentIsNotSaidToHaveEnded) {
-  Evidence evidence;
+  CollectedEvidence evidence;
   evidence.add(waits_for_one_that_is(RankStatus::silent, 70));
   EXPECT_EQ(cause_in(evidence),
             "rank 1 did not answer any more after operation 7 and never came to operation 8, all_reduce of 4 f32, sum");
-  Evidence ended;
+  CollectedEvidence ended;
   ended.add(waits_for_one_that_is(RankStatus::ended, 70));
   EXPECT_EQ(cause_in(ended),
             "rank 1's process ended after operation 7 and never came to operation 8, all_reduce of 4 f32, sum");
 }
 
 TEST(Diagnosis, ASilentRankIsWhatItsHostKnowsOfIt) {
-  Evidence stopped;
+  CollectedEvidence stopped;
   stopped.add(waits_for_one_that_is(RankStatus::silent, 70));
   RankDump near = idle(0, 2, 3);  // of another communicator, by a rank on rank 1's host
   near.communicator = "2";
@@ -137,7 +137,7 @@ TEST(Diagnosis, ASilentRankIsWhatItsHostKnowsOfIt) {
   stopped.add(near);
   EXPECT_NE(cause_in(stopped).find("rank 1 stands still"), std::string::npos) << cause_in(stopped);
 
-  Evidence launched;
+  CollectedEvidence launched;
   launched.add(waits_for_one_that_is(RankStatus::silent, 70));
   launched.add(LaunchRecord{.written_ns = 9,
                             .ranks = {{.rank = 0, .process = 69},
@@ -149,7 +149,7 @@ TEST(Diagnosis, ASilentRankIsWhatItsHostKnowsOfIt) {
 
 // A job of four ranks on two hosts. Both hosts have the processes 50 and 51. Rank 2 ended after operation 7.
 std::string cause_where_ids_repeat(Rank ranks) {
-  Evidence evidence;
+  CollectedEvidence evidence;
   for (const Rank r : {0, 1, 3}) {
     if (r >= ranks) continue;
     RankDump d = idle(r, ranks, 7);
@@ -182,7 +182,7 @@ TEST(Diagnosis, ProcessesOnSeveralHostsMayHaveTheSameId) {
 
 TEST(Diagnosis, ASilentRankIsNotTheStoppedOneOfAnotherHost) {
   for (const bool same : {false, true}) {
-    Evidence evidence;
+    CollectedEvidence evidence;
     RankDump d = waits_for_one_that_is(RankStatus::silent, 70);
     d.ranks = 3;
     d.seen.push_back({.last = {.operation = 8}, .process = 70});
@@ -206,7 +206,7 @@ TEST(Diagnosis, AScriptMayStandBetweenTheLaunchAndARank) {
     RankDump d = waits_for_one_that_is(RankStatus::stopped, 170);
     d.process = 169;
     d.job_identity = identity;
-    Evidence evidence;
+    CollectedEvidence evidence;
     evidence.add(d);
     evidence.add(
         LaunchRecord{.job_identity = "one",
@@ -222,7 +222,7 @@ TEST(Diagnosis, AScriptMayStandBetweenTheLaunchAndARank) {
 }
 
 TEST(Diagnosis, WhatAnotherCommunicatorsRanksDidIsAJobOfItsOwn) {
-  Evidence evidence;
+  CollectedEvidence evidence;
   evidence.add(idle(0, 1, 7));
   RankDump other = idle(0, 1, 3);
   other.communicator = "2";
@@ -234,7 +234,7 @@ TEST(Diagnosis, WhatAnotherCommunicatorsRanksDidIsAJobOfItsOwn) {
 }
 
 TEST(Diagnosis, ContradictionsAreRefused) {
-  Evidence evidence;
+  CollectedEvidence evidence;
   evidence.add(idle(0, 2, 7));
   EXPECT_THROW(evidence.add(idle(1, 3, 7)), std::invalid_argument);
 }

@@ -10,7 +10,7 @@
 #include <set>
 #include <sstream>
 
-#include "ccl/plan/host/host_chooser.h"
+#include "ccl/plan/host/host_algorithm_chooser.h"
 #include "ccl/plan/planner.h"
 #include "ccl/transports/segment/cells.h"
 #include "schedule/algorithms/algorithm.h"
@@ -118,7 +118,7 @@ std::vector<Choice> choices(const std::set<Rank>& left_out) {
     const auto& [collective, ranks, bytes] = of;
     if (left_out.contains(ranks)) continue;
     const Call call = call_of(schedule::collective_named(collective), bytes, ranks);
-    HostChooser chooser(ranks, {lanes}, cores(16));
+    HostAlgorithmChooser chooser(ranks, {lanes}, cores(16));
     const auto& ranked = chooser.ranked(call);
     const std::string both = best_for_all(memories);
     for (const auto& [memory, times] : memories) {
@@ -199,7 +199,7 @@ TEST(HostModel, ChoosesWellWhereItWasNotFitted) {
 }
 
 double fastest(Collective c, std::size_t bytes, Rank ranks, const RankCores& places) {
-  HostChooser chooser(ranks, {lanes}, places);
+  HostAlgorithmChooser chooser(ranks, {lanes}, places);
   const auto& ranked = chooser.ranked(call_of(c, bytes, ranks));
   EXPECT_FALSE(ranked.empty());
   return ranked.empty() ? 0 : ranked.front().readable_us;
@@ -233,7 +233,7 @@ TEST(HostModel, RanksWithAHardwareThreadEachAreNotSwitched) {
   const auto small = [](int threads) {
     RankCores places = cores(16);
     places.threads = threads;
-    HostChooser chooser(32, {lanes}, places);
+    HostAlgorithmChooser chooser(32, {lanes}, places);
     return chooser.ranked(call_of(all_reduce, 8, 32)).front();
   };
   EXPECT_EQ(text_of(small(32).config), "recursive_doubling");
@@ -259,7 +259,7 @@ TEST(HostModel, RanksOnSeveralL3CachesHaveThemAll) {
 // Small messages cost latency, so rounds should be few; large ones cost bandwidth, so bytes should be sent seldom.
 TEST(HostModel, SmallCallsTakeFewRoundsAndLargeOnesFewBytes) {
   for (const Rank ranks : {16, 64, 256}) {
-    HostChooser chooser(ranks, {lanes}, cores(ranks));
+    HostAlgorithmChooser chooser(ranks, {lanes}, cores(ranks));
     EXPECT_NE(chooser.ranked(call_of(all_reduce, 64, ranks)).front().config.algorithm, "ring") << ranks;
     const std::string large = chooser.ranked(call_of(all_reduce, 16 << 20, ranks)).front().config.algorithm;
     for (const char* whole : {"direct", "recursive_doubling", "swing_whole", "binomial"}) EXPECT_NE(large, whole);
@@ -269,7 +269,7 @@ TEST(HostModel, SmallCallsTakeFewRoundsAndLargeOnesFewBytes) {
 // An algorithm should neither send every byte to every rank nor take a round for each, on one socket or two.
 TEST(HostModel, ChoosesNothingAbsurdOnManyRanks) {
   const auto chosen = [](Collective c, std::size_t bytes, Rank ranks, int sockets) {
-    HostChooser chooser(ranks, {lanes}, cores(ranks, sockets, ranks));
+    HostAlgorithmChooser chooser(ranks, {lanes}, cores(ranks, sockets, ranks));
     return chooser.ranked(call_of(c, bytes, ranks)).front().config.algorithm;
   };
   for (const Rank ranks : {64, 128, 256})

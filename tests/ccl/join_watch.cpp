@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "ccl/transports/open.h"
-#include "device/host/host.h"
+#include "device/host/host_device.h"
 #include "net/descriptor.h"
 
 namespace trellis::ccl {

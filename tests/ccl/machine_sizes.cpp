@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "ccl/descriptor_limit.h"
-#include "ccl/devices.h"
+#include "ccl/process_device.h"
 #include "ccl/run/cache_bypass.h"
 #include "ccl/transports/libfabric/presence/oversubscription.h"
 #include "ccl/transports/segment/mapping.h"

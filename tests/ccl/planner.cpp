@@ -8,7 +8,7 @@
 #include <random>
 #include <set>
 
-#include "ccl/plan/check.h"
+#include "ccl/plan/call_check.h"
 #include "schedule/algorithms/algorithm_config.h"
 #include "schedule/formats/text.h"
 
@@ -17,29 +17,29 @@ namespace {
 
 constexpr int lanes = 4;
 
-std::string text_of(const BufferPlace& p) {
+std::string text_of(const BufferRange& p) {
   return fmt::format(" {}{}+{}", static_cast<int>(p.buffer), p.first, p.elements);
 }
 
 // Everything in a plan that affects its run, as text.
-std::string text_of(const Planned& p) {
-  const Compiled& c = p.compiled;
+std::string text_of(const CallPlan& p) {
+  const CompiledProgram& c = p.compiled;
   std::string text = fmt::format("{} wire {} mark {:x}\n", text_of(*p.config), static_cast<int>(p.wire), p.mark);
   text += fmt::format("scratch {} in {} out {}\n", c.scratch_elements, c.input_elements, c.output_elements);
   for (std::size_t i = 0; i < c.steps.size(); ++i) {
-    const FlatStep& s = c.steps[i];
+    const CompiledStep& s = c.steps[i];
     text += fmt::format("{}{}{} waits {} ends {} origin {}:", static_cast<int>(s.op), text_of(s.to), text_of(s.from),
                         c.ahead[i].waits, c.ahead[i].ends, s.origin);
     for (std::uint32_t k = 0; k < s.further_count; ++k) text += text_of(c.places[s.further + k]);
     for (std::uint32_t k = 0; k < s.follow_count; ++k) text += fmt::format(" >{}", c.followers[s.follows + k]);
     text += "\n";
   }
-  for (const PeerLane& l : c.lines) {
+  for (const LaneMessages& l : c.lines) {
     text += fmt::format("{} {} {}:", l.peer, l.lane, l.receives);
     for (std::uint32_t k = 0; k < l.count; ++k) text += fmt::format(" {}", c.messages[l.first + k]);
     text += "\n";
   }
-  for (const OriginRun& r : c.runs) text += fmt::format("{} {} {:x} {}\n", r.elements, r.first, r.of, r.rounds);
+  for (const ContributorRun& r : c.runs) text += fmt::format("{} {} {:x} {}\n", r.elements, r.first, r.of, r.rounds);
   return text;
 }
 
@@ -133,9 +133,9 @@ TEST(Planner, PlansWithOriginsAsAFreshOneDoes) {
   expect_as_fresh(3, {.rounding = kernels::Rounding::stochastic, .wire = kernels::DType::bf16}, 200);
 }
 
-TEST(HostShape, IsFoundWhateverTheOrderOfRanks) {
+TEST(RanksByHost, IsFoundWhateverTheOrderOfRanks) {
   const auto shape = [](const std::vector<Rank>& host) {
-    const HostShape s = shape_of(host);
+    const RanksByHost s = shape_of(host);
     return fmt::format("{} {}", fmt::join(s.dims, "x"), schedule::numbering_text(s.numbering));
   };
   EXPECT_EQ(shape({0, 0, 0, 3, 3, 3}), "3x2 ");
@@ -149,14 +149,14 @@ TEST(HostShape, IsFoundWhateverTheOrderOfRanks) {
 }
 
 // The number of elements that ranks send to other hosts. `host`: for each rank, the first rank on its host.
-std::size_t crossing(const Call& call, const std::vector<Rank>& host, const HostShape& shape,
+std::size_t crossing(const Call& call, const std::vector<Rank>& host, const RanksByHost& shape,
                      const Config& config = {}) {
   const auto ranks = static_cast<Rank>(host.size());
   std::size_t elements = 0;
   for (Rank rank = 0; rank < ranks; ++rank) {
     Planner planner(rank, ranks, {lanes}, config, shape);
-    const Planned& p = planner.plan(call, false, schedule::UnreadableBuffers{});
-    for (const PeerLane& l : p.compiled.lines)
+    const CallPlan& p = planner.plan(call, false, schedule::UnreadableBuffers{});
+    for (const LaneMessages& l : p.compiled.lines)
       for (std::uint32_t k = 0; !l.receives && host[l.peer] != host[rank] && k < l.count; ++k)
         elements += p.compiled.steps[p.compiled.messages[l.first + k]].from.elements;
   }

@@ -8,7 +8,7 @@
 
 #include "schedule/algorithms/algorithm.h"
 #include "schedule/formats/text.h"
-#include "schedule/proof/queues.h"
+#include "schedule/proof/fifo_order.h"
 
 namespace trellis::ccl {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <thread>
 
-#include "ccl/failure/recorder.h"
+#include "ccl/failure/flight_recorder.h"
 
 namespace trellis::ccl {
 namespace {

@@ -22,9 +22,9 @@ TEST_P(Conformance, Holds) {
   ASSERT_NE(check, checks().end());
   use_standin();
   listen_at_free_ports();
-  const CheckVerdict verdict = run_check(check->second, *open(device));
-  if (verdict.outcome == CheckOutcome::not_needed) GTEST_SKIP() << verdict.why;
-  EXPECT_EQ(verdict.outcome, CheckOutcome::passed) << check->second.promise << "\n" << verdict.why;
+  const CheckResult verdict = run_check(check->second, *open(device));
+  if (verdict.outcome == CheckStatus::not_needed) GTEST_SKIP() << verdict.why;
+  EXPECT_EQ(verdict.outcome, CheckStatus::passed) << check->second.promise << "\n" << verdict.why;
 }
 
 std::vector<std::string> devices() {
@@ -115,7 +115,7 @@ TEST(Conformance, EveryCheckFindsAWrongDevice) {
     // for ever.
     if (check.name == "events" || check.name == "overlap" || check.name == "failure") continue;
     Wrong wrong(open("sim:trn2.48xlarge"));
-    EXPECT_EQ(run_check(check, wrong).outcome, CheckOutcome::failed) << check.name;
+    EXPECT_EQ(run_check(check, wrong).outcome, CheckStatus::failed) << check.name;
   }
 }
 

@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "device/host/host.h"
+#include "device/host/host_device.h"
 
 namespace trellis::device {
 namespace {
@@ -93,8 +93,8 @@ TEST(DefaultStreamSync, AStreamThatGoesIsWaitedForUntilThen) {
 
 // If submit() throws, the caller keeps what the work uses, so the work must not run later.
 TEST(DefaultStreamSync, WorkThatIsRefusedIsNotDone) {
-  struct OutOfEvents : Host {
-    std::unique_ptr<Event> event() override { return out ? throw std::bad_alloc() : Host::event(); }
+  struct OutOfEvents : HostDevice {
+    std::unique_ptr<Event> event() override { return out ? throw std::bad_alloc() : HostDevice::event(); }
     bool out = false;
   };
   const auto device = std::make_shared<OutOfEvents>();

@@ -1,7 +1,7 @@
 // What follows from a machine's sizes, on machines that are not here.
 #include <gtest/gtest.h>
 
-#include "device/host/arena.h"
+#include "device/host/shared_memory_arena.h"
 #include "kernels/dispatch/available_memory.h"
 
 namespace trellis::device {

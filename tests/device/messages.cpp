@@ -3,7 +3,7 @@
 
 #include <thread>
 
-#include "device/messages/core_messages.h"
+#include "device/messages/tcp_messenger.h"
 #include "tests/device/standin.h"
 #include "tests/why.h"
 
@@ -15,7 +15,7 @@ using namespace std::chrono_literals;
 // A core may be closed as soon as all its requests are done: it must not leave anything under way.
 TEST(Messages, NothingIsLeftOnceARequestIsDone) {
   listen_at_free_ports();
-  CoreMessages sender(0, 120s), receiver(1, 120s);
+  TcpMessenger sender(0, 120s), receiver(1, 120s);
   const auto to = sender.pair(true, {"127.0.0.1", 1}), from = receiver.pair(false, {"127.0.0.1", 0});
   while (!to->is_connected() || !from->is_connected()) std::this_thread::sleep_for(1ms);
   for (int i = 0; i < 5000; ++i) {
@@ -30,7 +30,7 @@ TEST(Messages, NothingIsLeftOnceARequestIsDone) {
 
 TEST(Messages, APeersPortIsNamedWhereItIsTooLarge) {
   listen_at_free_ports();
-  CoreMessages core(0, 120s);
+  TcpMessenger core(0, 120s);
   const std::string why = trellis::why<std::system_error>([&] { core.pair(true, {"127.0.0.1:64999", 2}); });
   EXPECT_NE(why.find("port 64999 + 2"), std::string::npos) << why;
 }
@@ -38,7 +38,7 @@ TEST(Messages, APeersPortIsNamedWhereItIsTooLarge) {
 // The first channel to a core meets its first accept, the second its second, whichever thread is the faster.
 TEST(Messages, ChannelsBetweenTwoCoresAreNotCrossed) {
   listen_at_free_ports();
-  CoreMessages sender(0, 120s), receiver(1, 120s);
+  TcpMessenger sender(0, 120s), receiver(1, 120s);
   constexpr int pairs = 16;
   std::vector<std::shared_ptr<MessageEndpoint>> to, from;
   for (int i = 0; i < pairs; ++i) to.push_back(sender.pair(true, {"127.0.0.1", 1}));

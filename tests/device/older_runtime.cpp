@@ -94,14 +94,14 @@ TEST(OlderRuntime, WithoutWhatItNeedsItIsNotOpened) {
 // The runtime lacks all functions that came after SDK 2.7, but is a complete device all the same.
 TEST(OlderRuntime, ConformsWithoutAllThatCameLater) {
   std::vector<std::string> later;
-  for (const nrt::NrtFunction& f : nrt::functions())
+  for (const nrt::NrtFunctionInfo& f : nrt::functions())
     if (f.since != "2.7") later.emplace_back(f.name);
   EXPECT_GT(later.size(), 60u);
   const OlderRuntime runtime(later);
   for (const auto& [name, check] : checks()) {
     const auto d = open("neuron");
-    const CheckVerdict v = run_check(check, *d);
-    EXPECT_NE(v.outcome, CheckOutcome::failed) << check.name << ": " << v.why;
+    const CheckResult v = run_check(check, *d);
+    EXPECT_NE(v.outcome, CheckStatus::failed) << check.name << ": " << v.why;
   }
   EXPECT_EQ(text_of(open("neuron")->capabilities()), "host_access, programs, profile");
 }

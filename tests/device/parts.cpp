@@ -104,7 +104,7 @@ TEST(Neuron, SaysWhatIsMissing) {
 TEST(Neuron, TheStandinHasEveryFunction) {
   const nrt::NrtLibrary l(TRELLIS_STANDIN);
   EXPECT_GT(nrt::functions().size(), 120u);
-  for (const nrt::NrtFunction& f : nrt::functions()) EXPECT_NE(l.symbol(f.name), nullptr) << f.name;
+  for (const nrt::NrtFunctionInfo& f : nrt::functions()) EXPECT_NE(l.symbol(f.name), nullptr) << f.name;
 }
 
 TEST(Neuron, CoresAreTheVisibleOnes) {
@@ -194,7 +194,7 @@ TEST(Neuron, ACollectiveThatIsNotHandedInGivesItsTurnBack) {
   nrt::Status status = nrt::Status::success;
   for (int i = 0; i < 10'000 && status == nrt::Status::success; ++i) {
     nrt::CollectiveContext* context = nullptr;
-    n.nrta_cc_prepare(&comm, &list, &list, nrt::Element::f32, nrt::ReduceKind::add, nrt::CollectiveKind::all_reduce,
+    n.nrta_cc_prepare(&comm, &list, &list, nrt::NrtDType::f32, nrt::ReduceKind::add, nrt::CollectiveKind::all_reduce,
                       &context);
     status = n.nrta_cc_schedule(&context, 0, nullptr, nullptr);
   }

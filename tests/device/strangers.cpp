@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <thread>
 
-#include "device/messages/core_messages.h"
+#include "device/messages/tcp_messenger.h"
 #include "net/descriptor.h"
 #include "tests/device/standin.h"
 
@@ -47,9 +47,9 @@ std::size_t gone_of(const std::vector<net::Descriptor>& all) {
 TEST(Strangers, AreNotTakenForThePeerThatIsAwaited) {
   const Secret secret("of the job");
   listen_at_free_ports();
-  CoreMessages receiver(0, patience);
+  TcpMessenger receiver(0, patience);
   const auto end = receiver.pair(false, {loopback, 1});
-  const CallHello as_peer{.from = 1, .to = 0, .first_port = first_message_port()};
+  const ConnectionHello as_peer{.from = 1, .to = 0, .first_port = first_message_port()};
   const net::GreetingCaller guess(call_greeting, "another", as_peer.terms());
   const net::Descriptor stranger = connection_to(0);
   send_all(stranger, guess.hello(), far());
@@ -59,7 +59,7 @@ TEST(Strangers, AreNotTakenForThePeerThatIsAwaited) {
   EXPECT_TRUE(soon([&] { return net::has_gone(stranger); }));
   EXPECT_FALSE(end->is_connected());
   // The awaited peer itself is taken for the peer.
-  CoreMessages sender(1, patience);
+  TcpMessenger sender(1, patience);
   const auto to = sender.pair(true, {loopback, 0});
   EXPECT_TRUE(soon([&] { return end->is_connected() && to->is_connected(); }));
 }
@@ -68,10 +68,10 @@ TEST(Strangers, AListenerWithAnotherSecretIsSentNothing) {
   listen_at_free_ports();
   const auto receiver = [] {
     const Secret secret("of another job");
-    return std::make_unique<CoreMessages>(0, patience);
+    return std::make_unique<TcpMessenger>(0, patience);
   }();
   const Secret secret("of the job");
-  CoreMessages sender(1, patience);
+  TcpMessenger sender(1, patience);
   const auto to = sender.pair(true, {loopback, 0});
   std::string why;
   EXPECT_TRUE(soon([&] {
@@ -88,7 +88,7 @@ TEST(Strangers, AListenerWithAnotherSecretIsSentNothing) {
 // More silent connections come than may be kept: they give way to the peer, and nobody waits for them.
 TEST(Strangers, SilentConnectionsAreFewAndDelayNobody) {
   listen_at_free_ports();
-  CoreMessages receiver(0, patience), sender(1, patience);
+  TcpMessenger receiver(0, patience), sender(1, patience);
   const std::size_t many = 3 * net::most_silent(net::descriptor_limit());
   std::vector<net::Descriptor> silent;
   for (std::size_t i = 0; i < many; ++i) silent.push_back(connection_to(0));
@@ -100,7 +100,7 @@ TEST(Strangers, SilentConnectionsAreFewAndDelayNobody) {
 
 TEST(Strangers, SilentConnectionsEndByThemselves) {
   listen_at_free_ports();
-  CoreMessages receiver(0, patience);
+  TcpMessenger receiver(0, patience);
   std::vector<net::Descriptor> silent;
   silent.push_back(connection_to(0));
   EXPECT_TRUE(soon([&] { return gone_of(silent) == 1; }));
@@ -109,7 +109,7 @@ TEST(Strangers, SilentConnectionsEndByThemselves) {
 // Without a secret, any process on this host can greet as one of the job.
 TEST(Strangers, CallersThatNobodyAwaitsAreBounded) {
   listen_at_free_ports();
-  CoreMessages receiver(0, patience);
+  TcpMessenger receiver(0, patience);
   const auto from_core = [](int core) {
     return call({.from = core, .to = 0, .first_port = first_message_port()}, listener_of_core(0), far());
   };
@@ -122,7 +122,7 @@ TEST(Strangers, CallersThatNobodyAwaitsAreBounded) {
     return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), std::filesystem::directory_iterator());
   };
   const auto before = [&] {
-    const CoreMessages other(1, patience);
+    const TcpMessenger other(1, patience);
     return open();
   }();
   EXPECT_TRUE(soon([&] { return open() < before; })) << open() << " descriptors";
@@ -130,7 +130,7 @@ TEST(Strangers, CallersThatNobodyAwaitsAreBounded) {
 
 TEST(Strangers, PeersOfOtherHostsNeedASecret) {
   listen_at_free_ports();
-  CoreMessages core(0, patience);
+  TcpMessenger core(0, patience);
   const PeerCore elsewhere{"192.0.2.7", 1};  // an address of nobody
   try {
     core.pair(false, elsewhere);
@@ -145,9 +145,9 @@ TEST(Strangers, PeersOfOtherHostsNeedASecret) {
 
 TEST(Strangers, APortThatIsTakenIsNamedWithItsVariable) {
   listen_at_free_ports();
-  const CoreMessages first(4, patience);
+  const TcpMessenger first(4, patience);
   try {
-    const CoreMessages second(4, patience);
+    const TcpMessenger second(4, patience);
     ADD_FAILURE() << "two listen at one port";
   } catch (const std::system_error& e) {
     EXPECT_EQ(e.code(), std::errc::address_in_use);

@@ -55,7 +55,7 @@ class HostileWire : public Wire {
     peers_[known].number = peer;
     return known;
   }
-  std::unique_ptr<MemoryRegion> region(const FabricMemory& m, bool for_peers) override {
+  std::unique_ptr<MemoryRegion> region(const MemoryDescription& m, bool for_peers) override {
     return under_->region(m, for_peers);
   }
   bool inject(fi_addr_t to, const void* data, std::size_t bytes) override {
@@ -67,7 +67,7 @@ class HostileWire : public Wire {
   bool send(fi_addr_t to, const LocalBytes& b, WireOperation& op) override {
     return carry({to, &op, Kind::message, b}, [this, to, &op](const LocalBytes& l) { return under_->send(to, l, op); });
   }
-  bool write(const Target& to, const LocalBytes& b, std::uint32_t immediate, WireOperation& op) override {
+  bool write(const WriteTarget& to, const LocalBytes& b, std::uint32_t immediate, WireOperation& op) override {
     check_outstanding();
     return carry({to.peer, &op, Kind::piece, b},
                  [this, to, immediate, &op](const LocalBytes& l) { return under_->write(to, l, immediate, op); });

@@ -11,7 +11,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   using namespace trellis::sim;
   static const ChipSpec chip = chip_named("trn3");
   try {
-    const core::EngineProgram program = core::parse({reinterpret_cast<const char*>(data), size});
+    const core::NeuronCoreProgram program = core::parse({reinterpret_cast<const char*>(data), size});
     const std::string text = core::print(program);
     if (core::print(core::parse(text)) != text) std::abort();
     core::check(program, chip);

@@ -11,7 +11,7 @@ using namespace trellis::ccl;
 
 namespace {
 
-void add(const std::string& text, Evidence& evidence) {
+void add(const std::string& text, CollectedEvidence& evidence) {
   if (is_launch_record(text)) return evidence.add(launch_record_in(text));
   RankDump d = rank_dump_in(text);
   if (d.rank < 0 || d.rank >= d.ranks || d.waits_for < -1 || d.waits_for >= d.ranks || d.step < -1) std::abort();
@@ -22,7 +22,7 @@ void add(const std::string& text, Evidence& evidence) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   std::istringstream lines(std::string(reinterpret_cast<const char*>(data), size));
-  Evidence evidence;
+  CollectedEvidence evidence;
   for (std::string line; std::getline(lines, line);) try {
       add(line, evidence);
     } catch (const std::invalid_argument&) {

@@ -10,7 +10,7 @@
 #include <numeric>
 #include <vector>
 
-#include "ccl/transports/libfabric/control/seal.h"
+#include "ccl/transports/libfabric/control/message_authenticator.h"
 #include "ccl/transports/libfabric/data/packet.h"
 #include "ccl/transports/libfabric/presence/presence.h"
 
@@ -27,9 +27,9 @@ void expect(bool holds) {
 }
 
 void as_data(std::span<const std::byte> bytes) {
-  const Addressee self{.token = token, .rank = 1, .ranks = ranks, .lanes = 3};
+  const ReceiverIdentity self{.token = token, .rank = 1, .ranks = ranks, .lanes = 3};
   if (const auto from = sender_of_damaged(bytes, self)) expect(*from >= -1 && *from < ranks && *from != self.rank);
-  Packet p;
+  PacketHeader p;
   if (!read_packet(bytes, self, p)) return;
   const auto payload = payload_of(p, bytes);
   expect(p.from != 1 && p.from >= 0 && p.from < ranks && p.lane < 3 && payload.size() <= bytes.size());
@@ -40,18 +40,18 @@ void as_data(std::span<const std::byte> bytes) {
   expect(g.piece != 0 && g.offset + g.bytes <= p.bytes);
 }
 
-void as_control(const Seal& seal, std::span<const std::byte> bytes) {
+void as_control(const MessageAuthenticator& seal, std::span<const std::byte> bytes) {
   const auto body = seal.open(bytes);
   if (body.empty()) return;
-  std::vector<std::byte> again(sizeof(Seal::Head) + body.size());
-  std::ranges::copy(body, again.begin() + sizeof(Seal::Head));
+  std::vector<std::byte> again(sizeof(MessageAuthenticator::Head) + body.size());
+  std::ranges::copy(body, again.begin() + sizeof(MessageAuthenticator::Head));
   seal.close(again);
   expect(seal.open(again).size() == body.size());
 }
 
-void as_sealed(const Seal& seal, std::span<const std::byte> body) {
-  std::vector<std::byte> message(sizeof(Seal::Head) + body.size());
-  std::ranges::copy(body, message.begin() + sizeof(Seal::Head));
+void as_sealed(const MessageAuthenticator& seal, std::span<const std::byte> body) {
+  std::vector<std::byte> message(sizeof(MessageAuthenticator::Head) + body.size());
+  std::ranges::copy(body, message.begin() + sizeof(MessageAuthenticator::Head));
   seal.close(message);
   const auto opened = seal.open(message);
   expect(std::ranges::equal(opened, body));
@@ -72,7 +72,7 @@ void as_sealed(const Seal& seal, std::span<const std::byte> body) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  static const Seal seal("secret", {.identity = token});
+  static const MessageAuthenticator seal("secret", {.identity = token});
   const auto bytes = std::as_bytes(std::span(data, size));
   as_data(bytes);
   as_control(seal, bytes);

@@ -5,8 +5,8 @@
 #include <cstdlib>
 #include <iterator>
 
-#include "kernels/check/row_trial.h"
-#include "kernels/check/trial.h"
+#include "kernels/check/kernel_trial.h"
+#include "kernels/check/row_kernel_trial.h"
 
 namespace {
 
@@ -37,7 +37,7 @@ void try_kernel(Input& in) {
   const std::size_t n = in.number(2) % 700, offset = in.number(1) % 64;
   const std::uint64_t first = in.number(8) / 2, seed = in.number(1);
   const int sources = kernel.many ? 1 + static_cast<int>(in.number(1) % 9) : static_cast<int>(kernel.reads.size());
-  const Trial trial(kernel, n, offset, sources, seed);
+  const KernelTrial trial(kernel, n, offset, sources, seed);
   const auto expected = trial.after(kernel.truth, first, false);
   for (std::size_t i = 0; i < isa_count; ++i)
     for (const bool streaming : {false, true})
@@ -49,7 +49,7 @@ void try_rows(Input& in) {
   const RowKernel& kernel = one_of(row_kernels(), in.number(1));
   const std::size_t rows = in.number(2) % 300, columns = 1 + in.number(2) % 300, offset = in.number(1) % 64;
   const std::size_t from = in.number(2) % (1 + (kernel.by_columns ? columns : rows));
-  const RowTrial trial(kernel, rows, columns, offset, in.number(1));
+  const RowKernelTrial trial(kernel, rows, columns, offset, in.number(1));
   const auto expected = trial.after(kernel.truth, kernel.settings, from);
   for (std::size_t i = 0; i < isa_count; ++i)
     if (cpu().has[i] && kernel.twins[i] != nullptr && trial.after(kernel.twins[i], kernel.settings, from) != expected)

@@ -168,8 +168,9 @@ class Caller {
     nrt::CommInfo comm{a % 5 == 0 ? nullptr : group, 0, 1U + (c % 8 == 0), 0, 1U, a % 3U};
     nrt::Tensor *in = tensor(a), *out = tensor(b);
     nrt::TensorList ins{&in, 1}, outs{&out, c % 4 == 0 ? 0U : 1U};
-    check(l_.nrta_cc_prepare(&comm, &ins, &outs, static_cast<nrt::Element>(c % 17), static_cast<nrt::ReduceKind>(a % 5),
-                             static_cast<nrt::CollectiveKind>(b % 4), &context(c)));
+    check(l_.nrta_cc_prepare(&comm, &ins, &outs, static_cast<nrt::NrtDType>(c % 17),
+                             static_cast<nrt::ReduceKind>(a % 5), static_cast<nrt::CollectiveKind>(b % 4),
+                             &context(c)));
   }
   void gather(std::uint8_t a, std::uint8_t b) {
     check(l_.nrt_all_gather(core(a), 0, b % 8 == 0 ? 0 : 1, b, arena_.data(), arena_.data() + 1024));

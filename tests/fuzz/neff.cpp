@@ -10,7 +10,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto bytes = std::as_bytes(std::span(data, size));
   try {
     const Neff neff = read_neff(bytes);
-    for (const NeffFile& f : neff.files)
+    for (const NeffEntry& f : neff.files)
       if (f.bytes.data() < bytes.data() || f.bytes.data() + f.bytes.size() > bytes.data() + size) std::abort();
     const auto again = write_neff(neff.header.name, program_of(neff), neff.header.logical_size);
     if (program_of(read_neff(again)) != program_of(neff)) std::abort();

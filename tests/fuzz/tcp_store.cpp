@@ -8,9 +8,9 @@
 #include <stdexcept>
 #include <system_error>
 
-#include "ccl/rendezvous/key_value_map.h"
+#include "ccl/rendezvous/blocking_map.h"
 #include "ccl/rendezvous/tcp/greeting.h"
-#include "ccl/rendezvous/tcp/server_codec.h"
+#include "ccl/rendezvous/tcp/store_server_codec.h"
 
 namespace {
 
@@ -19,7 +19,7 @@ using namespace trellis::ccl;
 enum class Sender : std::uint8_t { known, client, changed };
 constexpr int senders = 3;
 
-void apply(KeyValueMap& board, const StoreRequest& r) {
+void apply(BlockingMap& board, const StoreRequest& r) {
   try {
     if (r.verb == Verb::set) {
       board.set(r.key, r.value);
@@ -55,9 +55,9 @@ Bytes frames_of(std::span<const std::byte> bytes, FrameChain& sent) {
 
 void serve(std::span<const std::byte> bytes, Sender sender, std::size_t piece) {
   const trellis::net::GreetingCaller calling(store_greeting, "secret", StoreHello{.port = 29500}.terms());
-  ServerCodec session(calling.transcript());
+  StoreServerCodec session(calling.transcript());
   FrameChain sent(calling.transcript().key(trellis::net::Side::caller));
-  KeyValueMap board;
+  BlockingMap board;
   Bytes frames;
   if (sender >= Sender::client) frames = frames_of(bytes, sent);
   if (sender == Sender::changed && !frames.empty())  // in the first frame, where the first byte says

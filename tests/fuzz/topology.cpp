@@ -12,7 +12,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   try {
     const MachineSpec spec = import_machine("fuzz", {reinterpret_cast<const char*>(data), size});
     double ranks = 1;
-    for (const Level& level : spec.levels)
+    for (const TopologyLevel& level : spec.levels)
       for (Chip dim : level.dims) ranks *= dim;
     if (ranks > 4096) return 0;  // its links take long to count
     const Machine machine(spec);

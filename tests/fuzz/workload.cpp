@@ -11,7 +11,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   try {
     const Workload workload = workload_of(read_graph("fuzz", {reinterpret_cast<const char*>(data), size}));
     for (std::size_t i = 0; i < workload.parts.size(); ++i) {
-      const WorkloadPart& part = workload.parts[i];
+      const WorkloadTask& part = workload.parts[i];
       for (std::uint32_t before : part.after)
         if (before >= i) std::abort();
       for (std::uint32_t cell : part.cells)

@@ -20,7 +20,7 @@ class CpuQuota : public testing::Test {
   void group(const std::string& lines) { folder_.put("proc/self/cgroup", lines); }
   void put(const std::string& path, const std::string& line) { folder_.put("groups/" + path, line + "\n"); }
   double found() const { return granted().cpus; }
-  Quota granted() const { return cpu_quota(folder_.path() / "proc", folder_.path() / "groups"); }
+  CgroupCpuQuota granted() const { return cpu_quota(folder_.path() / "proc", folder_.path() / "groups"); }
 
  private:
   const Folder folder_;

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "kernels/dispatch/cpu.h"
-#include "text/file.h"
+#include "text/read_file.h"
 
 namespace trellis::kernels {
 namespace {

@@ -9,7 +9,7 @@
 #include <functional>
 #include <memory>
 
-#include "kernels/check/row_trial.h"
+#include "kernels/check/row_kernel_trial.h"
 #include "kernels/layers/embedding.h"
 #include "kernels/layers/matmul.h"
 #include "kernels/layers/rotary.h"
@@ -133,7 +133,7 @@ TEST(Lengths, RowsFarBeyond31Bits) {
     const std::size_t down = kernel.by_columns ? few : rows, across = kernel.by_columns ? wide : columns;
     const std::size_t length = kernel.by_columns ? across : down;
     const auto elements = [&](const RowOperandSpec& o) {
-      return o.extent == OperandExtent::table ? down * across : o.extent == OperandExtent::row ? down : across;
+      return o.extent == OperandShape::table ? down * across : o.extent == OperandShape::row ? down : across;
     };
     std::vector<std::unique_ptr<Window>> reads, writes;
     std::vector<const void*> from;
@@ -161,7 +161,7 @@ TEST(Lengths, RowsFarBeyond31Bits) {
       std::vector<std::vector<std::byte>> ends;
       for (std::size_t w = 0; w < to.size(); ++w) {
         const RowOperandSpec& o = kernel.writes[w];
-        const std::size_t made = o.extent == OperandExtent::table ? 2 * across : 2;
+        const std::size_t made = o.extent == OperandShape::table ? 2 * across : 2;
         std::byte* const end = static_cast<std::byte*>(to[w]) + elements(o) * size_of(o.type);
         ends.emplace_back(end - made * size_of(o.type), end);
         std::memset(end - made * size_of(o.type), 0x77, made * size_of(o.type));

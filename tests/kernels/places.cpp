@@ -5,7 +5,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "kernels/check/row_trial.h"
+#include "kernels/check/row_kernel_trial.h"
 #include "kernels/types/convert.h"
 
 namespace trellis::kernels {
@@ -98,13 +98,13 @@ TEST(Places, ASpecialElementOfATableStaysInItsRowOrColumn) {
   constexpr std::size_t rows = 5, columns = 35;
   for (const auto& [name, kernel] : row_kernels())
     for (std::size_t r = 0; r < kernel.reads.size(); ++r) {
-      if (kernel.reads[r].extent != OperandExtent::table) continue;
+      if (kernel.reads[r].extent != OperandShape::table) continue;
       const DType type = kernel.reads[r].type;
-      RowTrial clean(kernel, rows, columns, 3, 1, RowTrial::Data::plain);
+      RowKernelTrial clean(kernel, rows, columns, 3, 1, RowKernelTrial::Data::plain);
       const auto before = clean.after(kernel.truth, kernel.settings, 0);
       for (std::size_t place = 0; place < rows * columns; ++place)
         for (const double special : specials) {
-          RowTrial trial(kernel, rows, columns, 3, 1, RowTrial::Data::plain);
+          RowKernelTrial trial(kernel, rows, columns, 3, 1, RowKernelTrial::Data::plain);
           store(type, trial.read(r) + place * size_of(type), special);
           const auto after = trial.after(kernel.chosen(), kernel.settings, 0);
           ASSERT_TRUE(after == trial.after(kernel.truth, kernel.settings, 0)) << name << " " << special << " " << place;
@@ -112,8 +112,8 @@ TEST(Places, ASpecialElementOfATableStaysInItsRowOrColumn) {
             const RowOperandSpec& written = kernel.writes[w];
             const std::size_t size = size_of(written.type), skip = (after[w].size() - trial.count(written) * size) / 2;
             for (std::size_t i = 0; i < trial.count(written); ++i) {
-              const std::size_t row = written.extent == OperandExtent::table ? i / columns : i;
-              const std::size_t column = written.extent == OperandExtent::table ? i % columns : i;
+              const std::size_t row = written.extent == OperandShape::table ? i / columns : i;
+              const std::size_t column = written.extent == OperandShape::table ? i % columns : i;
               if (kernel.by_columns ? column == place % columns : row == place / columns) continue;
               ASSERT_EQ(0, std::memcmp(&after[w][skip + i * size], &before[w][skip + i * size], size))
                   << name << " " << special << " at " << place << " shows at " << i;

@@ -2,7 +2,7 @@
 // data: many NaNs, infinities, subnormals and huge values.
 #include <gtest/gtest.h>
 
-#include "kernels/check/row_trial.h"
+#include "kernels/check/row_kernel_trial.h"
 #include "kernels/layers/softmax.h"
 
 namespace trellis::kernels {
@@ -16,7 +16,7 @@ bool compiled_for(std::size_t isa) {
 }
 
 void compare(const RowKernel& kernel, std::size_t rows, std::size_t columns, std::size_t offset, const void* settings) {
-  const RowTrial trial(kernel, rows, columns, offset, rows * 1000 + columns);
+  const RowKernelTrial trial(kernel, rows, columns, offset, rows * 1000 + columns);
   const std::size_t from = columns % 3 == 0 ? (kernel.by_columns ? columns : rows) / 3 : 0;
   const auto expected = trial.after(kernel.truth, settings, from);
   for (std::size_t i = 0; i < isa_count; ++i)
@@ -61,7 +61,7 @@ TEST(RowTwins, EqualTheTruthUnderAMask) {
 // A body that is wrong in one bit of one element must not pass.
 TEST(RowTwins, ComparisonSeesOneWrongBit) {
   RowKernel kernel = row_kernels().at("softmax.f32");
-  const RowTrial trial(kernel, 3, 20, 4, 1);
+  const RowKernelTrial trial(kernel, 3, 20, 4, 1);
   const auto truth = trial.after(kernel.truth, kernel.settings, 0);
   EXPECT_TRUE(agrees(kernel));
   kernel.twins[0] = [](const RowKernelArguments& s) {

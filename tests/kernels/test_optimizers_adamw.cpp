@@ -22,7 +22,7 @@ Expected expected(const Case& c, std::size_t i, double scale, const AdamWOptions
   const double b1 = 1 - std::pow(o.beta1, t), b2 = 1 - std::pow(o.beta2, t),
                decay = 1 - o.learning_rate * o.weight_decay;
   const double p = c.kept(i);
-  const bool first = o.order == AdamWOrder::decay_first;
+  const bool first = o.order == AdamWDecayOrder::decay_first;
   const double move = first ? o.learning_rate / b1 / (std::sqrt(v / b2) + o.epsilon)
                             : o.learning_rate * std::sqrt(b2) / b1 / (std::sqrt(v) + o.epsilon);
   const double value = first ? p * decay - move * m : (p - move * m) * decay;
@@ -30,7 +30,7 @@ Expected expected(const Case& c, std::size_t i, double scale, const AdamWOptions
 }
 
 TEST(AdamW, IsTheFormula) {
-  for (const auto order : {AdamWOrder::decay_first, AdamWOrder::decay_last})
+  for (const auto order : {AdamWDecayOrder::decay_first, AdamWDecayOrder::decay_last})
     for (const std::uint64_t step : {1, 7, 100000})
       for_each_case([&](WeightStorage keep, DType gradient, DType moments) {
         Case c(keep, gradient, moments, 500);
@@ -172,7 +172,7 @@ TEST(AdamW, RefusesBadOptions) {
   says({.epsilon = -1e-8}, "epsilon is -1e-08");
   says({.weight_decay = INFINITY}, "weight_decay is inf");
   says({.step = 0}, "step is 0");
-  says({.order = static_cast<AdamWOrder>(7)}, "number 7");
+  says({.order = static_cast<AdamWDecayOrder>(7)}, "number 7");
   says({.threads = -1}, "-1 threads");
   says({.random = {.first = ~std::uint64_t{3}}}, "pass the last index");
   says({}, "scale is inf", INFINITY);

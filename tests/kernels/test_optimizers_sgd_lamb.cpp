@@ -116,7 +116,7 @@ TEST(Lamb, IsTheFormula) {
       error[i] = unit * (20 * terms / b1 / below + 6 * o.weight_decay * std::fabs(p));
       parameters += p * p, direction += u[i] * u[i];
     }
-    const LambSums sums = lamb_moments(c.weights(), c.gradients(0.3), c.moments(), c.size(), o);
+    const LambSquaredNorms sums = lamb_moments(c.weights(), c.gradients(0.3), c.moments(), c.size(), o);
     EXPECT_NEAR(sums.parameters, parameters, parameters * 1e-12);
     EXPECT_NEAR(sums.direction, direction, direction * 1e-5);
     EXPECT_EQ(c.values, before.values);

@@ -1,16 +1,16 @@
 // Every twin of every registered kernel against the scalar truth, bit for bit.
 #include <gtest/gtest.h>
 
-#include "kernels/check/trial.h"
+#include "kernels/check/kernel_trial.h"
 
 namespace trellis::kernels {
 namespace {
 
 // Compares bits, except for kernels with a tolerance, which have tests of their own.
 void compare(const Kernel& kernel, std::size_t n, std::size_t offset, std::uint64_t first,
-             Trial::Data data = Trial::Data::hostile) {
+             KernelTrial::Data data = KernelTrial::Data::hostile) {
   const int sources = kernel.many ? 2 + static_cast<int>(n % 4) : static_cast<int>(kernel.reads.size());
-  const Trial trial(kernel, n, offset, sources, n * 64 + offset, data);
+  const KernelTrial trial(kernel, n, offset, sources, n * 64 + offset, data);
   const auto expected = trial.after(kernel.truth, first, false);
   for (std::size_t i = 0; i < isa_count; ++i)
     for (const bool streaming : {false, true})
@@ -40,7 +40,7 @@ TEST(Twins, EqualTheTruthAtAllAlignments) {
 TEST(Twins, EqualTheTruthOfPlainNumbers) {
   for (const auto& [name, kernel] : kernels())
     if (has_twin(kernel))
-      for (std::size_t n : {7, 64, 129, 190, 257}) compare(kernel, n, n * 8 % 64, n * 5, Trial::Data::plain);
+      for (std::size_t n : {7, 64, 129, 190, 257}) compare(kernel, n, n * 8 % 64, n * 5, KernelTrial::Data::plain);
 }
 
 // Random bits come in blocks of 512 words: 512 elements, or 1024 of bf16. A kernel that reads one array larger than the
@@ -49,13 +49,14 @@ TEST(Twins, EqualTheTruthFromBlockToBlock) {
   for (const auto& [name, kernel] : kernels())
     if (has_twin(kernel) &&
         (name.ends_with("stochastic") || name.find("bf16") != name.npos || name.starts_with("cast.f32")))
-      for (std::uint64_t first : {0, 959}) compare(kernel, 8900, first % 2 * 2, first, Trial::Data::plain);
+      for (std::uint64_t first : {0, 959}) compare(kernel, 8900, first % 2 * 2, first, KernelTrial::Data::plain);
 }
 
 TEST(Twins, EqualTheTruthOverWholeParts) {
   for (const auto& [name, kernel] : kernels())
     if (has_twin(kernel) && kernel.sums)
-      for (const Trial::Data data : {Trial::Data::plain, Trial::Data::hostile}) compare(kernel, 33000, 8, 0, data);
+      for (const KernelTrial::Data data : {KernelTrial::Data::plain, KernelTrial::Data::hostile})
+        compare(kernel, 33000, 8, 0, data);
 }
 
 TEST(Twins, AreThereForEachSetOfInstructions) {
@@ -70,7 +71,7 @@ TEST(Twins, AreThereForEachSetOfInstructions) {
 // A body that is wrong in one element of one length must not pass.
 TEST(Twins, ComparisonSeesOneWrongBit) {
   const Kernel& kernel = kernel_named("cast.f32.bf16.nearest");
-  const Trial trial(kernel, 200, 0, 1, 1);
+  const KernelTrial trial(kernel, 200, 0, 1, 1);
   const Body wrong = [](const KernelArguments& s) {
     kernel_named("cast.f32.bf16.nearest").truth(s);
     static_cast<unsigned char*>(s.writes[0])[399] ^= 1;

@@ -32,13 +32,13 @@ Made made(const std::vector<double>& sizes, double launch, double rate, double n
 
 const std::vector<FreeFigure> figures{{"launch", 20e-6, 5e-6, 80e-6, 0, 0}, {"rate", 50e9, 20e9, 120e9, 0, 0}};
 
-Calibration run(const Made& m, const std::vector<FreeFigure>& free = figures) {
+CalibrationResult run(const Made& m, const std::vector<FreeFigure>& free = figures) {
   return calibrate(free, m.measured,
                    [&](std::size_t i, const std::vector<double>& v) { return model(m.bytes[i], v[0], v[1]); });
 }
 
-TEST(Calibration, FindsWhatTheMeasurementsWereMadeWith) {
-  const Calibration c = run(made({1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9}, 35e-6, 90e9, 0.03));
+TEST(CalibrationResult, FindsWhatTheMeasurementsWereMadeWith) {
+  const CalibrationResult c = run(made({1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9}, 35e-6, 90e9, 0.03));
   EXPECT_TRUE(c.figures[0].identified());
   EXPECT_TRUE(c.figures[1].identified());
   EXPECT_NEAR(c.figures[0].value, 35e-6, 4e-6);
@@ -52,8 +52,8 @@ TEST(Calibration, FindsWhatTheMeasurementsWereMadeWith) {
   EXPECT_GE(left, after);
 }
 
-TEST(Calibration, LeavesAFigureThatNoTimeDependsOn) {
-  const Calibration c = run(made({1e3, 2e3, 4e3, 8e3}, 35e-6, 90e9, 0.02));
+TEST(CalibrationResult, LeavesAFigureThatNoTimeDependsOn) {
+  const CalibrationResult c = run(made({1e3, 2e3, 4e3, 8e3}, 35e-6, 90e9, 0.02));
   EXPECT_TRUE(c.figures[0].identified());
   EXPECT_FALSE(c.figures[1].identified());
   EXPECT_NE(c.figures[1].why_not.find("no time depends on it"), std::string::npos) << c.figures[1].why_not;
@@ -61,10 +61,10 @@ TEST(Calibration, LeavesAFigureThatNoTimeDependsOn) {
   EXPECT_EQ(c.figures[1].low, 20e9);
 }
 
-TEST(Calibration, LeavesOneOfTwoThatChangeTheSameTimesAlike) {
+TEST(CalibrationResult, LeavesOneOfTwoThatChangeTheSameTimesAlike) {
   const Made m = made({1e9, 2e9, 3e9, 4e9}, 0, 90e9, 0.02);
   const std::vector<FreeFigure> two{{"one", 1, 0.5, 2, 0, 0}, {"other", 1, 0.5, 2, 0, 0}};
-  const Calibration c = calibrate(
+  const CalibrationResult c = calibrate(
       two, m.measured, [&](std::size_t i, const std::vector<double>& v) { return m.bytes[i] / 50e9 / v[0] / v[1]; });
   EXPECT_NE(c.figures[0].identified(), c.figures[1].identified());
   const FittedFigure& left = c.figures[c.figures[0].identified() ? 1 : 0];
@@ -72,11 +72,11 @@ TEST(Calibration, LeavesOneOfTwoThatChangeTheSameTimesAlike) {
 }
 
 // If two or more measurements are all 1.5 times as long as predicted, a figure is wrong; it is no noise.
-TEST(Calibration, WhatAllErrorsHaveInCommonIsFitted) {
+TEST(CalibrationResult, WhatAllErrorsHaveInCommonIsFitted) {
   const std::vector<FreeFigure> level{{"level", 1, 1 / 1.22, 1.22, 0, 0}};
   for (const std::vector<double>& sizes : {std::vector<double>{1e8, 1e9}, {1e8, 3e8, 1e9, 3e9}}) {
     const Made m = made(sizes, 0, 50e9, 0.01);
-    const Calibration c = calibrate(
+    const CalibrationResult c = calibrate(
         level, m.measured, [&](std::size_t i, const std::vector<double>& v) { return m.bytes[i] / 50e9 / 1.5 * v[0]; });
     EXPECT_TRUE(c.figures[0].identified()) << c.figures[0].why_not;
     EXPECT_GT(c.figures[0].value, 1.22);
@@ -84,13 +84,13 @@ TEST(Calibration, WhatAllErrorsHaveInCommonIsFitted) {
   }
 }
 
-TEST(Calibration, AnOutlierPullsLittle) {
+TEST(CalibrationResult, AnOutlierPullsLittle) {
   Made m = made({1e7, 3e7, 1e8, 3e8, 1e9, 3e9, 1e10}, 20e-6, 90e9, 0.02);
   m.measured[3].seconds *= 5;
   EXPECT_NEAR(run(m).figures[1].value, 90e9, 12e9);
 }
 
-TEST(Calibration, OneGroupHasNothingToLeaveOutAndNoneIsRefused) {
+TEST(CalibrationResult, OneGroupHasNothingToLeaveOutAndNoneIsRefused) {
   Made m = made({1e7, 1e8}, 20e-6, 90e9, 0.02);
   for (Measurement& each : m.measured) each.group = "all";
   EXPECT_TRUE(run(m).one_group);
@@ -98,15 +98,15 @@ TEST(Calibration, OneGroupHasNothingToLeaveOutAndNoneIsRefused) {
   EXPECT_NE(why([] { run({}); }).find("no measurement"), std::string::npos);
 }
 
-TEST(Calibration, AFigureStaysWithinItsBounds) {
+TEST(CalibrationResult, AFigureStaysWithinItsBounds) {
   const Made m = made({1e8, 1e9}, 0, 10e9, 0.01);
   const std::vector<FreeFigure> part{{"part", 0.5, 0.2, 0.8, 0, 1}};
-  const Calibration c = calibrate(
+  const CalibrationResult c = calibrate(
       part, m.measured, [&](std::size_t i, const std::vector<double>& v) { return m.bytes[i] / 50e9 * (0.5 + v[0]); });
   EXPECT_LE(c.figures[0].value, 1);
 }
 
-TEST(Calibration, AStoppedPredictionStops) {
+TEST(CalibrationResult, AStoppedPredictionStops) {
   const Made m = made({1e8, 1e9}, 0, 10e9, 0.01);
   EXPECT_TRUE(calibrate(figures, m.measured, [](std::size_t, const std::vector<double>&) { return 0.0; }).stopped);
 }

@@ -4,10 +4,10 @@
 
 #include <cstring>
 
-#include "ccl/plan/check.h"
-#include "measure/pattern.h"
+#include "ccl/plan/call_check.h"
+#include "measure/data_pattern.h"
+#include "measure/expected_results.h"
 #include "measure/settings.h"
-#include "measure/truth.h"
 #include "tests/why.h"
 
 namespace trellis::measure {

@@ -15,7 +15,7 @@
 #include <tuple>
 
 #include "schedule/algorithms/algorithm.h"
-#include "sim/cluster/price/run.h"
+#include "sim/cluster/price/simulation_run.h"
 
 namespace {
 
@@ -76,18 +76,18 @@ struct Result {
 
 Result ours(const CompiledSchedule& pattern, const Machine& machine) {
   const auto chunks = static_cast<double>(trellis::schedule::data_chunks(pattern.task()));
-  Run run(machine, {{.pattern = &pattern, .bytes = bytes * chunks}}, {.fold = false, .trace = true});
+  SimulationRun run(machine, {{.pattern = &pattern, .bytes = bytes * chunks}}, {.fold = false, .trace = true});
   Result result{in_seconds(run.run()), {}};
   for (std::int64_t i = 0; i < std::ssize(run.traces()); ++i)
-    if (const Run::Place place = run.place(i); place.peer >= 0) {
+    if (const SimulationRun::Place place = run.place(i); place.peer >= 0) {
       const auto& moves = pattern.classes()[pattern.class_of(place.rank)].moves;
       result.each[{place.rank, place.move - moves.data()}] = in_seconds(run.traces()[static_cast<std::size_t>(i)].end);
     }
   return result;
 }
 
-// Walks a pattern as Run does, and lets SimGrid share our machine's links. Latencies are added outside of SimGrid,
-// which would give flows with a longer latency a smaller share.
+// Walks a pattern as SimulationRun does, and lets SimGrid share our machine's links. Latencies are added outside of
+// SimGrid, which would give flows with a longer latency a smaller share.
 class Replay {
  public:
   Replay(const CompiledSchedule& pattern, const Machine& machine)

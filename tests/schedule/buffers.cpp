@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "schedule/proof/interpret.h"
+#include "schedule/proof/reference_interpreter.h"
 
 namespace trellis::schedule {
 namespace {

@@ -1,7 +1,7 @@
 // The Builder: derived order, places, rounds, windows, scratch.
 #include "schedule/builder/builder.h"
-#include "schedule/builder/hazards.h"
-#include "schedule/builder/recorder.h"
+#include "schedule/builder/hazard_tracker.h"
+#include "schedule/builder/program_recorder.h"
 
 #include <gtest/gtest.h>
 
@@ -15,7 +15,7 @@ namespace {
 struct Bench {
   explicit Bench(const Task& t, std::optional<Rank> only = {}) : recorder(t, only), b(recorder, t.ranks) {}
   std::vector<Program> finish() { return recorder.finish(); }
-  Recorder recorder;
+  ProgramRecorder recorder;
   Builder b;
 };
 
@@ -26,8 +26,8 @@ std::vector<std::int32_t> after(const Program& p, std::size_t i) {
 
 using Waits = std::vector<std::int32_t>;
 
-TEST(Hazards, ReadsWaitForTheLastWriteAndWritesForTheReadsSince) {
-  Hazards h;
+TEST(HazardTracker, ReadsWaitForTheLastWriteAndWritesForTheReadsSince) {
+  HazardTracker h;
   Waits w;
   h.write({0, 10}, 0, w);
   EXPECT_EQ(w, Waits{});
@@ -41,8 +41,8 @@ TEST(Hazards, ReadsWaitForTheLastWriteAndWritesForTheReadsSince) {
   EXPECT_EQ(w, (Waits{0, 0, 2, 0}));
 }
 
-TEST(Hazards, KnowWhatWasNeverWritten) {
-  Hazards h;
+TEST(HazardTracker, KnowWhatWasNeverWritten) {
+  HazardTracker h;
   Waits w;
   h.write({5, 5}, 0, w);
   h.read({0, 20}, 1, w);
@@ -153,9 +153,9 @@ TEST(Builder, RecordsOneRankAlone) {
 }
 
 TEST(Builder, RefusesTooMuch) {
-  EXPECT_THROW(Recorder({.ranks = 2'000'000}), std::invalid_argument);
-  EXPECT_THROW(Recorder({.ranks = 4}, 4), std::invalid_argument);
-  EXPECT_THROW(Recorder({.ranks = 4}, -1), std::invalid_argument);
+  EXPECT_THROW(ProgramRecorder({.ranks = 2'000'000}), std::invalid_argument);
+  EXPECT_THROW(ProgramRecorder({.ranks = 4}, 4), std::invalid_argument);
+  EXPECT_THROW(ProgramRecorder({.ranks = 4}, -1), std::invalid_argument);
 }
 
 }  // namespace

@@ -1,11 +1,11 @@
-// Dependencies found by Hazards, against a simple model of single cells.
+// Dependencies found by HazardTracker, against a simple model of single cells.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <random>
 #include <set>
 
-#include "schedule/builder/hazards.h"
+#include "schedule/builder/hazard_tracker.h"
 
 namespace trellis::schedule {
 namespace {
@@ -18,7 +18,7 @@ struct Cell {
 };
 
 // The steps that a step must wait for; updates the model's cells.
-std::set<std::int32_t> obvious(std::vector<Cell>& cells, Hazards::Run run, bool writes, std::int32_t step) {
+std::set<std::int32_t> obvious(std::vector<Cell>& cells, HazardTracker::Run run, bool writes, std::int32_t step) {
   std::set<std::int32_t> waits;
   for (auto i = run.first; i < run.first + run.count; ++i) {
     Cell& cell = cells[static_cast<std::size_t>(i)];
@@ -35,7 +35,7 @@ std::set<std::int32_t> obvious(std::vector<Cell>& cells, Hazards::Run run, bool 
   return waits;
 }
 
-void expect_known(const Hazards& hazards, const std::vector<Cell>& cells, Hazards::Run run) {
+void expect_known(const HazardTracker& hazards, const std::vector<Cell>& cells, HazardTracker::Run run) {
   std::vector<bool> unwritten(cells.size());
   for (const auto& part : hazards.unwritten(run))
     for (auto i = part.first; i < part.first + part.count; ++i) unwritten[static_cast<std::size_t>(i)] = true;
@@ -44,29 +44,29 @@ void expect_known(const Hazards& hazards, const std::vector<Cell>& cells, Hazard
     ASSERT_EQ(unwritten[i], cells[i].writer < 0) << i;
     written += cells[i].writer < 0 ? 0 : 1;
   }
-  ASSERT_EQ(hazards.written(run) == Hazards::Written::none, written == 0);
-  ASSERT_EQ(hazards.written(run) == Hazards::Written::all, written == run.count);
+  ASSERT_EQ(hazards.written(run) == HazardTracker::Written::none, written == 0);
+  ASSERT_EQ(hazards.written(run) == HazardTracker::Written::all, written == run.count);
 }
 
 // Runs begin anywhere, or, in every second round, at multiples of their length, as others do. Short runs cut the cells
 // into more pieces than a block holds.
-TEST(Hazards, AreThoseOfEachCell) {
+TEST(HazardTracker, AreThoseOfEachCell) {
   constexpr std::int64_t all = 3000;
   for (int round = 0; round < 60; ++round) {
     std::mt19937 random(static_cast<std::uint32_t>(round));
     const auto below = [&](std::int64_t limit) { return static_cast<std::int64_t>(random()) % limit; };
     const std::int64_t longest = round % 3 == 0 ? 600 : round % 3 == 1 ? 3 : 30;
-    const auto some = [&]() -> Hazards::Run {
+    const auto some = [&]() -> HazardTracker::Run {
       if (round % 2 == 0) return {below(all - longest), 1 + below(longest)};
       return {below(all / longest) * longest, longest};
     };
-    Hazards hazards;
+    HazardTracker hazards;
     std::vector<Cell> cells(all);
     for (std::int32_t step = 0; step < 600; ++step) {
       Waits after;
       std::set<std::int32_t> expected;
       for (auto touched = below(3); touched >= 0; --touched) {
-        const Hazards::Run run = some();
+        const HazardTracker::Run run = some();
         const bool writes = random() % 2 == 0;
         writes ? hazards.write(run, step, after) : hazards.read(run, step, after);
         expected.merge(obvious(cells, run, writes, step));

@@ -3,7 +3,7 @@
 
 #include <cstring>
 
-#include "schedule/proof/interpret.h"
+#include "schedule/proof/reference_interpreter.h"
 #include "tests/schedule/buffers.h"
 #include "tests/schedule/requests.h"
 

@@ -7,7 +7,7 @@
 
 #include "schedule/algorithms/algorithm.h"
 #include "schedule/formats/text.h"
-#include "schedule/proof/interpret.h"
+#include "schedule/proof/reference_interpreter.h"
 #include "schedule/proof/verify.h"
 #include "tests/why.h"
 

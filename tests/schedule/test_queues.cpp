@@ -1,5 +1,5 @@
 // Every proved schedule can run over FIFO queues, in the order that `queued` finds.
-#include "schedule/proof/queues.h"
+#include "schedule/proof/fifo_order.h"
 
 #include <gtest/gtest.h>
 
@@ -24,7 +24,7 @@ bool is_permutation(std::vector<std::int32_t> numbers) {
 }
 
 // Each step does what its original step does, apart from new step numbers and tags.
-void expect_same_steps(const Schedule& before, const QueuedSchedule& after) {
+void expect_same_steps(const Schedule& before, const FifoOrderedSchedule& after) {
   for (Rank r = 0; r < before.ranks(); ++r) {
     const Program &old = before.programs[r], &now = after.schedule.programs[r];
     ASSERT_EQ(old.steps.size(), now.steps.size());
@@ -46,7 +46,7 @@ TEST(Queues, TagsAgainstTheWaitsAreNumberedAnew) {
   const Schedule s = parse(against_tags);
   ASSERT_TRUE(verify(s).ok()) << verify(s).text();
   EXPECT_FALSE(passes_in_order(s, 4));
-  const QueuedSchedule q = queued(s, 4);
+  const FifoOrderedSchedule q = queued(s, 4);
   EXPECT_TRUE(passes_in_order(q.schedule, 4));
   EXPECT_EQ(q.schedule.programs[1].steps[0].from.first, 1);
   EXPECT_EQ(q.schedule.programs[1].steps[0].end.tag, 0);
@@ -56,7 +56,7 @@ TEST(Queues, TagsAgainstTheWaitsAreNumberedAnew) {
 TEST(Queues, TheOrderOfTheListAloneIsNoReason) {
   std::string text(against_tags);
   text.erase(text.find(" after 0"), 8);
-  const QueuedSchedule q = queued(parse(text), 1);
+  const FifoOrderedSchedule q = queued(parse(text), 1);
   EXPECT_TRUE(passes_in_order(parse(text), 1));
   EXPECT_EQ(q.schedule.programs[1].steps[0].from.first, 0);  // tags keep their order where possible
 }
@@ -68,7 +68,7 @@ TEST(Queues, TwoChannelsThatShareOne) {
   const Schedule s = parse(text);
   EXPECT_TRUE(passes_in_order(s, 2));
   EXPECT_FALSE(passes_in_order(s, 1));
-  const QueuedSchedule q = queued(s, 1);
+  const FifoOrderedSchedule q = queued(s, 1);
   EXPECT_EQ(q.schedule.channels, 1);
   EXPECT_TRUE(passes_in_order(q.schedule, 1));
   EXPECT_TRUE(verify(q.schedule).ok()) << verify(q.schedule).text();
@@ -103,7 +103,7 @@ TEST(Queues, WhateverIsProvedPassesHoweverItIsWritten) {
     ASSERT_TRUE(report.ok()) << c.text() << ": " << report.text() << "\n" << print(s);
     const int queues = 1 + static_cast<int>(random() % 4);
     against += passes_in_order(s, queues) ? 0 : 1;
-    const QueuedSchedule q = queued(s, queues);
+    const FifoOrderedSchedule q = queued(s, queues);
     expect_same_steps(s, q);
     ASSERT_TRUE(passes_in_order(q.schedule, queues)) << c.text();
     const Report again = verify(q.schedule);

@@ -8,7 +8,7 @@
 #include <random>
 
 #include "schedule/algorithms/algorithm.h"
-#include "sim/cluster/price/run.h"
+#include "sim/cluster/price/simulation_run.h"
 #include "tests/sim/packet_network.h"
 
 namespace trellis::sim {
@@ -79,7 +79,7 @@ Ends ends(const Case& c, double transfer, bool packets) {
   const CompiledSchedule pattern(schedule::algorithm_named(c.algorithm), c.request);
   RunSettings settings{.fold = false, .trace = true};
   if (packets) settings.network = packets_of_4_kib;
-  Run run(machine, {{.pattern = &pattern, .bytes = transfer * c.transfers}}, settings);
+  SimulationRun run(machine, {{.pattern = &pattern, .bytes = transfer * c.transfers}}, settings);
   Ends found{run.run(), {}};
   found.each = run.traces();
   return found;

@@ -11,9 +11,9 @@ namespace {
 // A sweep, and the sizes at which one config takes over from another.
 struct Found {
   Machine machine;
-  Sweep sweep;
+  SweepSpec sweep;
   std::unique_ptr<Pricer> pricer;
-  std::vector<SizeRange> regions;
+  std::vector<BestConfigRange> regions;
   std::vector<ConfigCost> priced;
 
   Found(const char* name, const std::vector<std::string>& algorithms, std::vector<double> sizes, bool family)
@@ -32,8 +32,8 @@ struct Found {
     for (const AlgorithmConfig& config : sweep.configs) least = std::min(least, time(config, bytes));
     return least;
   }
-  const SizeRange& chosen(double bytes) {
-    return *std::prev(std::ranges::upper_bound(regions, bytes, {}, &SizeRange::from));
+  const BestConfigRange& chosen(double bytes) {
+    return *std::prev(std::ranges::upper_bound(regions, bytes, {}, &BestConfigRange::from));
   }
 };
 
@@ -44,7 +44,7 @@ TEST(CrossoverFinder, LieAtTheFirstByteWhereTheOtherIsCheaper) {
        {std::vector<double>{64, 1e9}, std::vector<double>{64, 1 << 16, 1 << 20, 1e9}}) {
     Found found("switch:16", {"recursive_doubling", "ring"}, sizes, true);
     ASSERT_EQ(found.regions.size(), 2U);
-    const SizeRange &before = found.regions[0], &after = found.regions[1];
+    const BestConfigRange &before = found.regions[0], &after = found.regions[1];
     EXPECT_EQ(before.from, 0);
     EXPECT_EQ(before.at, 64);
     EXPECT_EQ(after.config.algorithm, "ring");
@@ -65,7 +65,7 @@ TEST(CrossoverFinder, TimesAreThoseOfTheSizesWhereRegionsBegin) {
     Found found("ring:8", {}, {1 << 10, 1 << 28}, family);
     ASSERT_GE(found.regions.size(), 2U);
     for (std::size_t i = 0; i < found.regions.size(); ++i) {
-      const SizeRange& r = found.regions[i];
+      const BestConfigRange& r = found.regions[i];
       EXPECT_EQ(r.time, found.time(r.config, r.at)) << text_of(r.config) << " at " << r.at;
       if (i > 0) {
         EXPECT_EQ(r.at, r.from);
@@ -89,7 +89,8 @@ TEST(CrossoverFinder, WhatWinsBetweenSamplesIsFound) {
 
 TEST(CrossoverFinder, WhoIsStoppedKeepsTheSamples) {
   const Machine machine = machine_named("switch:16");
-  Sweep s{groups_of(machine).front(), {}, {AlgorithmConfig{"recursive_doubling"}, AlgorithmConfig{"ring"}}, {64, 1e9}};
+  SweepSpec s{
+      groups_of(machine).front(), {}, {AlgorithmConfig{"recursive_doubling"}, AlgorithmConfig{"ring"}}, {64, 1e9}};
   CrossoverFinder borders(machine, s, sweep(machine, s, {}), {.stopped = [] { return true; }});
   const auto regions = borders.regions(false);
   ASSERT_EQ(regions.size(), 2U);

@@ -119,7 +119,7 @@ Traces traces_of(const Shape& shape, int micro_batches = 3) {
 using Ran = std::vector<std::vector<std::tuple<std::string, Time, Time>>>;
 
 // What each rank does, and when.
-Ran by_rank(const Workload& w, const Played& played) {
+Ran by_rank(const Workload& w, const PlayResult& played) {
   Ran all(static_cast<std::size_t>(w.graph->ranks));
   for (std::size_t i = 0; i < w.parts.size(); ++i)
     for (std::uint32_t cell : w.parts[i].cells)
@@ -131,10 +131,10 @@ Ran by_rank(const Workload& w, const Played& played) {
 }
 
 // Plays the folded workload. none: groups that do the same take different times on this machine.
-std::optional<Played> played_folded(const Workload& w, const Machine& machine) {
+std::optional<PlayResult> played_folded(const Workload& w, const Machine& machine) {
   try {
     return play(w, machine);
-  } catch (const NotAlike&) {
+  } catch (const FoldedRanksDiffer&) {
     return {};
   }
 }
@@ -159,7 +159,7 @@ TEST(FoldedTraces, TakeAsLongAsEachRankByItself) {
     const auto a = played_folded(*folded, machine);
     if (!a) continue;  // groups in different places may share different links, and take different times
     ++folds;
-    const Played b = play(all, machine);
+    const PlayResult b = play(all, machine);
     EXPECT_EQ(a->time, b.time);
     EXPECT_EQ(by_rank(*folded, *a), by_rank(all, b));
     EXPECT_EQ(a->exposed_most, b.exposed_most);
@@ -205,8 +205,8 @@ TEST(FoldedTraces, WhereRanksAreNotAlikeTheMachineSaysSo) {
   const auto folded = folded_workload_of(std::make_shared<const ExecutionGraph>(*traces.alike()));
   MachineSpec slow = machine_named("torus:4x4").spec();
   what_if(slow, "slow:0-1:0.5");
-  EXPECT_THROW(play(*folded, Machine(slow)), NotAlike);
-  EXPECT_THROW(play(*folded, machine_named("torus:4x4"), {.noise = 1}), NotAlike);
+  EXPECT_THROW(play(*folded, Machine(slow)), FoldedRanksDiffer);
+  EXPECT_THROW(play(*folded, machine_named("torus:4x4"), {.noise = 1}), FoldedRanksDiffer);
 }
 
 }  // namespace

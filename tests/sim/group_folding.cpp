@@ -4,7 +4,7 @@
 
 #include "schedule/algorithms/algorithm.h"
 #include "sim/cluster/choose/usual_configs.h"
-#include "sim/cluster/price/run.h"
+#include "sim/cluster/price/simulation_run.h"
 
 namespace trellis::sim {
 namespace {
@@ -32,7 +32,7 @@ Ran ran(const Machine& machine, const CompiledSchedule& pattern, const std::vect
         bool fold) {
   std::vector<SimulatedCollective> all;
   for (const auto& group : groups) all.push_back({.pattern = &pattern, .bytes = 1'234'567, .members = group});
-  Run run(machine, all, {.fold = fold});
+  SimulationRun run(machine, all, {.fold = fold});
   Ran result{.time = run.run(), .simulated = run.simulated(), .ended = {}};
   for (std::size_t i = 0; i < groups.size(); ++i) result.ended.push_back(run.ended(i));
   return result;
@@ -108,7 +108,7 @@ TEST(GroupFolding, KindsBesideEachOtherFoldByWhatAllAllow) {
       all.push_back({.pattern = &outer, .bytes = 9'000'000, .members = group, .start = 3 * us});
     for (const auto& group : groups_of(ranks, 4, 1, 1000))
       if (group[0] < ranks / 2) all.push_back({.pattern = &inner, .bytes = 555'555, .members = group, .start = 9 * us});
-    sim::Run folded(machine, all, {}), whole(machine, all, {.fold = false});
+    sim::SimulationRun folded(machine, all, {}), whole(machine, all, {.fold = false});
     EXPECT_EQ(folded.run(), whole.run()) << name;
     for (std::size_t i = 0; i < all.size(); ++i) EXPECT_EQ(folded.ended(i), whole.ended(i)) << name << ' ' << i;
     less += 2 * folded.simulated() <= whole.simulated();
@@ -126,7 +126,7 @@ TEST(GroupFolding, MessagesToLowerRanksFold) {
   for (Rank r = 0; r < 64; ++r) all.push_back({.pattern = &message, .bytes = 3'000'000, .members = {r + 64, r}});
   for (const auto& group : groups_of(128, 8, 8, 1000))
     if (group[0] >= 64) all.push_back({.pattern = &sum, .bytes = 2'000'000, .members = group});
-  sim::Run folded(machine, all, {}), whole(machine, all, {.fold = false});
+  sim::SimulationRun folded(machine, all, {}), whole(machine, all, {.fold = false});
   EXPECT_EQ(folded.run(), whole.run());
   for (std::size_t i = 0; i < all.size(); ++i) EXPECT_EQ(folded.ended(i), whole.ended(i)) << i;
   EXPECT_LE(2 * folded.simulated(), whole.simulated());
@@ -145,7 +145,7 @@ TEST(GroupFolding, LoadsFoldAsTheirRanksDo) {
     std::vector<HbmLoad> loads;
     for (Rank r = 0; r < ranks; ++r) loads.push_back({r, 3e8, 9e10, 5 * us});
     for (Rank r = 0; r < half; ++r) loads.push_back({r, 1e8, 7e10, 11 * us});
-    sim::Run folded(machine, all, {.loads = loads}), whole(machine, all, {.fold = false, .loads = loads});
+    sim::SimulationRun folded(machine, all, {.loads = loads}), whole(machine, all, {.fold = false, .loads = loads});
     EXPECT_EQ(folded.run(), whole.run()) << name;
     for (std::size_t i = 0; i < all.size(); ++i) EXPECT_EQ(folded.ended(i), whole.ended(i)) << name << ' ' << i;
     for (std::size_t i = 0; i < loads.size(); ++i)

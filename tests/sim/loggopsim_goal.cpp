@@ -56,7 +56,7 @@ TEST(Goal, DisseminationTakesAsLongAsLogGopsimSays) {
   EXPECT_EQ(ends(text), std::vector<double>(16, 22000));
   const Workload workload = workload_of(goal_graph(read_goal("g", text)));
   EXPECT_EQ(workload.graph->ranks, 16);
-  EXPECT_EQ(std::ranges::count(workload.parts, false, &WorkloadPart::computes), 64);
+  EXPECT_EQ(std::ranges::count(workload.parts, false, &WorkloadTask::computes), 64);
 }
 
 // a begins with b, b with c, and c waits for d: a begins at 1,000 us.

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "sim/cluster/operation/operation.h"
+#include "sim/cluster/operation/operation_model.h"
 #include "sim/core/programs/shipped_programs.h"
 #include "sim/core/run/run.h"
 #include "sim/hardware/chip/chip.h"

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "sim/cluster/network/network.h"
-#include "sim/hardware/time/instant_queue.h"
+#include "sim/hardware/time/batched_event_queue.h"
 
 namespace trellis::sim {
 
@@ -52,8 +52,8 @@ class PacketNetwork : public Network {
   std::vector<Resource> resources_;
   std::vector<Flow> flows_;
   std::vector<std::uint32_t> free_, fresh_;
-  InstantQueue<std::uint32_t> served_;  // resources that finish a packet
-  InstantQueue<Turn> heads_;            // heads of packets, on the way to the next resource
+  BatchedEventQueue<std::uint32_t> served_;  // resources that finish a packet
+  BatchedEventQueue<Turn> heads_;            // heads of packets, on the way to the next resource
   std::vector<std::uint32_t> row_;
   std::vector<Turn> turns_;
   Work packet_ = 0;

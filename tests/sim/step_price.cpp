@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "sim/cluster/operation/operation.h"
+#include "sim/cluster/operation/operation_model.h"
 #include "tests/why.h"
 
 namespace trellis::sim {

@@ -8,7 +8,7 @@
 #include "schedule/schedule_too_large.h"
 #include "sim/cluster/choose/algorithm_choice.h"
 #include "sim/cluster/machine/launch_mode.h"
-#include "sim/cluster/price/interval.h"
+#include "sim/cluster/price/uncertainty_interval.h"
 
 namespace trellis::sim {
 namespace {
@@ -149,7 +149,9 @@ TEST(Price, AnExchangeThatDoesNotFitInMemoryIsRefusedAtOnce) {
     const CompiledSchedule pattern(schedule::algorithm_named(name),
                                    {.operation = {.collective = Collective::all_to_all}, .dims = {4, 8}});
     const auto time = [&](bool fold, std::uint64_t most_memory) {
-      return sim::Run(m, {{.pattern = &pattern, .bytes = 1 << 20}}, {.fold = fold, .most_memory = most_memory}).run();
+      return sim::SimulationRun(m, {{.pattern = &pattern, .bytes = 1 << 20}},
+                                {.fold = fold, .most_memory = most_memory})
+          .run();
     };
     EXPECT_EQ(time(true, std::string(name) == "direct" ? 20'000 : 100'000), time(false, 100'000)) << name;
     try {
@@ -171,7 +173,7 @@ TEST(Price, ASumWaitsForAllArrivals) {
   const Machine m = machine_named("ring:300");
   const CompiledSchedule pattern(schedule::algorithm_named("direct"),
                                  {.operation = {.collective = Collective::reduce}, .dims = {300}});
-  sim::Run run(m, {{.pattern = &pattern, .bytes = 1 << 20}}, {.trace = true});
+  sim::SimulationRun run(m, {{.pattern = &pattern, .bytes = 1 << 20}}, {.trace = true});
   run.run();
   Time arrived = 0, summed = 0;
   for (std::int64_t i = 0; i < std::ssize(run.traces()); ++i) {
@@ -280,7 +282,7 @@ TEST(Price, ARunEndsWhenTheLastTransferHasArrived) {
   what_if(spec, "slow:3-4:0.5");
   const Machine m(spec);
   const CompiledSchedule pattern(schedule::algorithm_named("ring"), {.operation = {.in_place = true}, .dims = {64}});
-  sim::Run run(m, {{.pattern = &pattern, .bytes = 1 << 26}}, {.trace = true});
+  sim::SimulationRun run(m, {{.pattern = &pattern, .bytes = 1 << 26}}, {.trace = true});
   const Time end = run.run();
   Time last = 0;
   for (std::int64_t i = 0; i < std::ssize(run.traces()); ++i)
@@ -302,7 +304,7 @@ TEST(Price, AnIntervalHoldsItsMiddle) {
   const CompiledSchedule pattern(schedule::algorithm_named("rdh"), {.dims = {4, 4, 4}});
   const PriceOptions options{.bytes = 1 << 24};
   const Time middle = price(pattern, Machine(spec), options).time;
-  const Interval i = interval(pattern, spec, options, middle);
+  const UncertaintyInterval i = interval(pattern, spec, options, middle);
   EXPECT_LT(i.low, middle);
   EXPECT_GT(i.high, middle);
   ASSERT_FALSE(i.sensitivities.empty());
@@ -321,8 +323,8 @@ TEST(Price, AnIntervalIsThatOfPricingEveryFigure) {
                                    {.operation = {.collective = collective}, .dims = {machine.ranks()}});
     const PriceOptions options{.bytes = 1e6};
     const Time middle = price(pattern, machine, options).time;
-    const Interval one = interval(pattern, spec, options, middle);
-    const Interval all =
+    const UncertaintyInterval one = interval(pattern, spec, options, middle);
+    const UncertaintyInterval all =
         interval(spec, "", middle, [&](const Machine& other) { return price(pattern, other, options).time; });
     EXPECT_EQ(one.low, all.low) << name;
     EXPECT_EQ(one.high, all.high) << name;

@@ -7,8 +7,8 @@
 #include <set>
 
 #include "schedule/proof/verify.h"
+#include "sim/cluster/tune/best_config_range.h"
 #include "sim/cluster/tune/search.h"
-#include "sim/cluster/tune/size_range.h"
 #include "sim/cluster/tune/sweep.h"
 #include "sim/cluster/tune/synthesis.h"
 
@@ -78,29 +78,30 @@ TEST(Tuner, RegionsChangeOnlyForWhatIsWorthIt) {
   EXPECT_EQ(by_family[1].from, 64);
 }
 
-Sweep small_sweep(const Machine& machine) {
-  Sweep s{groups_of(machine).front(), {.operation = {.collective = Collective::all_gather}}, {}, {64, 4096, 1 << 20}};
+SweepSpec small_sweep(const Machine& machine) {
+  SweepSpec s{
+      groups_of(machine).front(), {.operation = {.collective = Collective::all_gather}}, {}, {64, 4096, 1 << 20}};
   s.configs = configs_of(Pricer(machine, s.group, s.settings), {}, {1, 2}, {1});
   return s;
 }
 
-std::set<std::string> lines(const std::vector<ConfigCost>& costs, const Sweep& s) {
+std::set<std::string> lines(const std::vector<ConfigCost>& costs, const SweepSpec& s) {
   std::set<std::string> all;
   for (const ConfigCost& c : costs) all.insert(point_line("0", s, c));
   return all;
 }
 
-TEST(Sweep, TwoThreadsFindWhatOneDoes) {
+TEST(SweepSpec, TwoThreadsFindWhatOneDoes) {
   const Machine machine = machine_named("cores:2/ring:4");
-  const Sweep s = small_sweep(machine);
+  const SweepSpec s = small_sweep(machine);
   const auto one = sweep(machine, s, {.threads = 1}), two = sweep(machine, s, {.threads = 2});
   EXPECT_EQ(one.size(), s.points());
   EXPECT_EQ(lines(one, s), lines(two, s));
 }
 
-TEST(Sweep, GoesOnWhereItWasStopped) {
+TEST(SweepSpec, GoesOnWhereItWasStopped) {
   const Machine machine = machine_named("cores:2/ring:4");
-  const Sweep s = small_sweep(machine);
+  const SweepSpec s = small_sweep(machine);
   const std::string print = fingerprint(machine.spec(), "");
   std::string file;
   std::atomic<int> left = 7;
@@ -117,7 +118,7 @@ TEST(Sweep, GoesOnWhereItWasStopped) {
   EXPECT_EQ(lines(all, s), lines(sweep(machine, s, {}), s));
 }
 
-TEST(Sweep, PointsOfAnotherMachineOrEraAreNotTaken) {
+TEST(SweepSpec, PointsOfAnotherMachineOrEraAreNotTaken) {
   MachineSpec spec = machine_spec("ring:4");
   const std::string before = fingerprint(spec, "");
   what_if(spec, "ring.rate=60 GB/s");
@@ -126,7 +127,7 @@ TEST(Sweep, PointsOfAnotherMachineOrEraAreNotTaken) {
   what_if(spec, "slow:0-1:0.5");
   EXPECT_NE(fingerprint(spec, ""), other);
   EXPECT_NE(fingerprint(machine_spec("trn2.48xlarge"), "2023"), fingerprint(machine_spec("trn2.48xlarge"), "2025"));
-  const Sweep s = small_sweep(machine_named("ring:4"));
+  const SweepSpec s = small_sweep(machine_named("ring:4"));
   const std::string line = point_line(before, s, {s.configs.front(), 64, 5});
   EXPECT_EQ(read_points(line, before, s).size(), 1U);
   EXPECT_TRUE(read_points(line, other, s).empty());
@@ -134,22 +135,22 @@ TEST(Sweep, PointsOfAnotherMachineOrEraAreNotTaken) {
 
 // A config without dims takes those of the group, so a point of a group with other dims is not taken; nor is one of
 // another root or peer.
-TEST(Sweep, PointsOfAnotherShapeOrRootAreNotTaken) {
+TEST(SweepSpec, PointsOfAnotherShapeOrRootAreNotTaken) {
   const Machine machine = machine_named("torus:4x4");
-  const Sweep s = small_sweep(machine);
+  const SweepSpec s = small_sweep(machine);
   const std::string print = fingerprint(machine.spec(), ""), line = point_line(print, s, {{"torus"}, 64, 5});
   EXPECT_EQ(read_points(line, print, s).size(), 1U);
-  Sweep row = s;
+  SweepSpec row = s;
   row.group.dims = {16};
   EXPECT_TRUE(read_points(line, print, row).empty());
-  Sweep rooted = s;
+  SweepSpec rooted = s;
   rooted.settings.operation.root = 1;
   EXPECT_TRUE(read_points(line, print, rooted).empty());
 }
 
-TEST(Sweep, AnErrorOfOneThreadIsThrown) {
+TEST(SweepSpec, AnErrorOfOneThreadIsThrown) {
   const Machine machine = machine_named("ring:4");
-  Sweep s = small_sweep(machine);
+  SweepSpec s = small_sweep(machine);
   s.settings.era = "of nobody";
   EXPECT_THROW(sweep(machine, s, {.threads = 2}), std::invalid_argument);
 }
@@ -182,7 +183,7 @@ TEST(SearchOptions, ASweepFindsTheFastestWithoutPricingAll) {
   what_if(spec, "dead:0-1");
   const Machine machine(spec);
   const Pricer pricer(machine, groups_of(machine).front(), {});
-  Sweep s{pricer.group(), {}, compositions(pricer, {"ring", "direct", "mesh", "rdh", "bine"}, 3), {1 << 24}};
+  SweepSpec s{pricer.group(), {}, compositions(pricer, {"ring", "direct", "mesh", "rdh", "bine"}, 3), {1 << 24}};
   const auto fastest_times = [&](const SweepControl& control) {
     std::vector<Time> times;
     for (const ConfigCost& c : sweep(machine, s, control)) times.push_back(c.time);
@@ -207,7 +208,7 @@ TEST(SearchOptions, GoesOnWhereItWasStopped) {
   const RankGroup group = groups_of(machine).front();
   const SearchOptions how{.algorithms = {"ring", "direct", "mesh"}, .most_levels = 2, .finalists = 2, .shown = 3};
   const double bytes = 1 << 22;
-  const Sweep same{.group = group};
+  const SweepSpec same{.group = group};
   std::string file;
   int left = 60, looked_at = 0;
   const auto look = [&](SweepControl control) {
@@ -256,7 +257,8 @@ TEST(SearchOptions, HasWhatSimChoosesAmongTheFixed) {
   for (const char* name : {"full:4/clos:2", "torus:4x2"}) {
     PricingSession priced(machine_spec(name));
     const Machine& machine = priced.machine();
-    const Answer chosen = answer({.group = first_in_a_row(machine, 0), .bytes = 1 << 26, .interval = false}, priced);
+    const CollectiveAnswer chosen =
+        answer({.group = first_in_a_row(machine, 0), .bytes = 1 << 26, .interval = false}, priced);
     const auto result = search(machine, groups_of(machine).front(), {}, 1 << 26,
                                {.algorithms = {"ring"}, .most_levels = 2, .most_moves = 1}, {});
     ASSERT_FALSE(result.fixed.empty());

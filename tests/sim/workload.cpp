@@ -16,7 +16,7 @@ std::string fault_of(std::string_view text) {
   return why([&] { read_graph("step", text); });
 }
 
-Played played(std::string_view text, const std::string& machine, const PlayOptions& options = {}) {
+PlayResult played(std::string_view text, const std::string& machine, const PlayOptions& options = {}) {
   return price(read_graph("step", text), machine_named(machine), options);
 }
 
@@ -34,7 +34,7 @@ Time priced(const std::string& machine, double bytes, const char* algorithm = "r
 TEST(Workload, AWayGoesAsItSays) {
   const Machine m = machine_named("torus:4x4");
   const schedule::Request request{.dims = {4, 4}, .channels = 2, .order = {1, 0}};
-  const Played p = played("ranks 16\nall_reduce a 1MiB by torus@4x4^1.0*2\n", "torus:4x4");
+  const PlayResult p = played("ranks 16\nall_reduce a 1MiB by torus@4x4^1.0*2\n", "torus:4x4");
   EXPECT_EQ(p.time, price(schedule::algorithm_named("torus"), request, m, {.bytes = 1 << 20}).time);
   EXPECT_EQ(p.parts[0].algorithm, "torus dims=4x4 order=(1,0) channels=2");
   EXPECT_NE(why([] { played("ranks 16\nall_reduce a 1MiB by torus@3x4\n", "torus:4x4"); }), "");
@@ -117,7 +117,7 @@ TEST(Workload, FaultsNameTheLineAndTheValue) {
 }
 
 TEST(Play, ComputationAndCollectivesFollowEachOther) {
-  const Played p =
+  const PlayResult p =
       played("ranks 8\ncompute a 10us\nall_reduce b 8MB by ring after a\ncompute c 5us after b\n", "ring:8");
   const Time took = priced("ring:8", 8e6);
   EXPECT_EQ(p.time, 15 * us + took);
@@ -127,7 +127,7 @@ TEST(Play, ComputationAndCollectivesFollowEachOther) {
 }
 
 TEST(Play, CommunicationHidesBehindComputation) {
-  const Played p =
+  const PlayResult p =
       played("ranks 8\ncompute a 10us\nall_reduce b 8MB by ring after a\ncompute c 5ms after a\n", "ring:8");
   EXPECT_EQ(p.time, 10 * us + 5 * ms);
   EXPECT_EQ(p.exposed_most, 0);
@@ -141,7 +141,7 @@ TEST(Play, CollectivesAtOnceShareTheLinks) {
   EXPECT_NEAR(static_cast<double>(both), 2.0 * static_cast<double>(alone), 0.001 * static_cast<double>(alone));
   const std::string apart =
       "ranks 8\nall_reduce a 8GB on 0-3 by ring stream x\nall_reduce b 8GB on 4-7 by ring stream y\n";
-  const Played p = played(apart, "switch:8");
+  const PlayResult p = played(apart, "switch:8");
   EXPECT_EQ(p.time, priced("switch:4", 8e9)) << "each has its own links";
 }
 
@@ -151,7 +151,7 @@ TEST(Play, ALateComerSharesTheRest) {
   const Time start = alone / 2;
   const std::string text = "ranks 8\nall_reduce a 8GB by ring stream x\ncompute wait " + std::to_string(start) +
                            "ps stream y\nall_reduce b 8GB by ring stream y after wait\n";
-  const Played p = played(text, "ring:8");
+  const PlayResult p = played(text, "ring:8");
   const auto near = [](Time time, double wanted) { EXPECT_NEAR(static_cast<double>(time), wanted, 0.01 * wanted); };
   near(p.parts[0].end, 1.5 * static_cast<double>(alone));
   near(p.time, 2.0 * static_cast<double>(alone));
@@ -168,7 +168,7 @@ TEST(Play, EveryPartBeginsWhenTheLastThatItWaitsForEnds) {
             " 4MB on tp after bwd" + l + "\nreduce_scatter dp" + l + " 64MB on dp stream data after bwd" + l + "\n";
   }
   const Workload workload = workload_of(read_graph("step", text));
-  const Played p = play(workload, machine_named("torus:4x4"));
+  const PlayResult p = play(workload, machine_named("torus:4x4"));
   for (std::size_t i = 0; i < workload.parts.size(); ++i) {
     Time ready = 0;
     for (std::uint32_t before : workload.parts[i].after) ready = std::max(ready, p.parts[before].end);
@@ -180,7 +180,7 @@ TEST(Play, EveryPartBeginsWhenTheLastThatItWaitsForEnds) {
   const Timeline timeline = timeline_of(workload, p);
   EXPECT_EQ(timeline.end, p.time);
   Time on_path = 0;
-  for (const PathPiece& piece : critical_path(timeline)) on_path += piece.end - piece.start;
+  for (const CriticalPathPiece& piece : critical_path(timeline)) on_path += piece.end - piece.start;
   EXPECT_EQ(on_path, p.time);
 }
 
@@ -193,7 +193,7 @@ TEST(Play, TakesTheBestAlgorithm) {
 
 // The named algorithm, ring, serves no messages, so the message goes as if no algorithm were named.
 TEST(Play, TheNamedAlgorithmIsOfCollectivesAlone) {
-  const Played p =
+  const PlayResult p =
       played("ranks 4\nsend_recv a 3MB from 1 to 2\nall_reduce b 1MB after a\n", "ring:4", {.algorithm = "ring"});
   EXPECT_EQ(p.parts[0].algorithm, "direct");
   EXPECT_TRUE(p.parts[1].algorithm.starts_with("ring"));
@@ -228,7 +228,7 @@ TEST(Play, AStragglerHoldsUpItsGroup) {
   what_if(spec, "straggler:2:0.5");
   const Workload workload =
       workload_of(read_graph("step", "ranks 4\ngroup tp 0-1 2-3\ncompute a 10us\nbarrier b on tp after a\n"));
-  const Played p = play(workload, Machine(spec));
+  const PlayResult p = play(workload, Machine(spec));
   EXPECT_EQ(p.parts[0].end, 10 * us);
   EXPECT_EQ(p.parts[1].end, 20 * us);
 }
@@ -252,12 +252,12 @@ TEST(Play, RefusesWhatDoesNotFit) {
 
 TEST(Play, NoiseIsOfTheSeedAndOtherForEachCollective) {
   const std::string step = "ranks 64\nall_reduce a 64KiB by rdh\nall_reduce b 64KiB by rdh after a\n";
-  const Played quiet = played(step, "trn2.48xlarge");
-  const auto took = [](const Played& p, std::size_t part) { return p.parts[part].end - p.parts[part].start; };
+  const PlayResult quiet = played(step, "trn2.48xlarge");
+  const auto took = [](const PlayResult& p, std::size_t part) { return p.parts[part].end - p.parts[part].start; };
   EXPECT_EQ(took(quiet, 0), took(quiet, 1));
   std::set<Time> times;
   for (std::uint64_t seed = 0; seed < 8; ++seed) {
-    const Played noisy = played(step, "trn2.48xlarge", {.noise = seed});
+    const PlayResult noisy = played(step, "trn2.48xlarge", {.noise = seed});
     times.insert(noisy.time);
     EXPECT_GT(took(noisy, 0), took(quiet, 0)) << seed;
     EXPECT_NE(took(noisy, 0), took(noisy, 1)) << seed;
@@ -268,7 +268,7 @@ TEST(Play, NoiseIsOfTheSeedAndOtherForEachCollective) {
 
 // A step of many chips that all do the same is folded to one.
 TEST(Play, ManyChipsThatAreAlikeCostLittle) {
-  const Played p = played("ranks 110592\ncompute a 1ms\nall_reduce b 1GB after a by torus\n", "torus:48x48x48");
+  const PlayResult p = played("ranks 110592\ncompute a 1ms\nall_reduce b 1GB after a by torus\n", "torus:48x48x48");
   EXPECT_EQ(p.cells.size(), 1U);
   EXPECT_GT(p.time, ms);
 }
@@ -276,15 +276,15 @@ TEST(Play, ManyChipsThatAreAlikeCostLittle) {
 // A task that needs little bandwidth gets all that it needs; the computation at full rate slows down.
 TEST(Play, ComputationAndCollectivesShareMemory) {
   const std::string machine = "trn2.48xlarge";
-  const Played compute = played("ranks 64\ncompute a 3GB\n", machine);
-  const Played sum = played("ranks 64\nall_reduce b 256MB by ring\n", machine);
-  const Played both = played("ranks 64\ncompute a 3GB\nall_reduce b 256MB by ring\n", machine);
+  const PlayResult compute = played("ranks 64\ncompute a 3GB\n", machine);
+  const PlayResult sum = played("ranks 64\nall_reduce b 256MB by ring\n", machine);
+  const PlayResult both = played("ranks 64\ncompute a 3GB\nall_reduce b 256MB by ring\n", machine);
   EXPECT_GT(both.parts[0].end, compute.parts[0].end);
   EXPECT_GE(both.parts[1].end, sum.parts[0].end);
   EXPECT_LT(both.time, compute.time + sum.time);
   // A task that is bound by computation leaves memory bandwidth to others; its own time stays as it is, to the
   // picosecond.
-  const Played slow = played("ranks 64\ncompute a 100ms 3GB\nall_reduce b 256MB by ring\n", machine);
+  const PlayResult slow = played("ranks 64\ncompute a 100ms 3GB\nall_reduce b 256MB by ring\n", machine);
   EXPECT_EQ(slow.parts[0].end, 100 * ms);
 }
 
@@ -311,8 +311,8 @@ TEST(Play, SlowMemorySlowsWhatReadsIt) {
 
 TEST(Play, CollectivesAtOnceSlowEachOther) {
   const std::string group = "ranks 64\ngroup tp 0-3 4-7 8-11 12-15\n";
-  const Played one = played(group + "all_reduce a 64MB on tp by ring\n", "trn2.48xlarge");
-  const Played two =
+  const PlayResult one = played(group + "all_reduce a 64MB on tp by ring\n", "trn2.48xlarge");
+  const PlayResult two =
       played(group + "all_reduce a 64MB on tp by ring\nall_reduce b 64MB by ring stream data\n", "trn2.48xlarge");
   EXPECT_GT(two.parts[0].end, one.parts[0].end);
 }

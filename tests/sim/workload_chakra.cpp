@@ -139,7 +139,7 @@ TEST(Chakra, CollectivesOfAGroupBelongTogether) {
   EXPECT_EQ(w.parts[5].members, (std::vector<Rank>{2, 3}));
   EXPECT_TRUE(w.parts[6].members.empty());
   EXPECT_EQ(w.parts[6].after, (std::vector<std::uint32_t>{4, 5}));
-  const Played p = play(w, machine_named("ring:4"));
+  const PlayResult p = play(w, machine_named("ring:4"));
   EXPECT_EQ(p.parts[4].start, 10 * us);
   EXPECT_EQ(p.parts[6].end, p.time);
 }
@@ -156,7 +156,7 @@ TEST(Chakra, SendsMeetReceivesAndOneThingIsComputedAtATime) {
           .node({.id = 1, .type = 6, .numbers = {{"comm_size", 50'000}, {"comm_src", 0}, {"comm_tag", 4}}})
           .node({.id = 2, .after = {1}, .micros = 3})
           .bytes};
-  const Played p = play(read(ranks), machine_named("ring:2"));
+  const PlayResult p = play(read(ranks), machine_named("ring:2"));
   EXPECT_EQ(p.time, 10 * us + us + 500 * ns + 3 * us);
 }
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "schedule/proof/refutation.h"
+#include "schedule/proof/algorithm_refutation.h"
 #include "sim/cluster/answer/workload_answer.h"
 #include "sim/cluster/tune/search.h"
 #include "sim/cluster/workload/workload.h"
@@ -71,7 +71,7 @@ void tell(const std::string& text) { fmt::print(stderr, "{}\n", text); }
       },                             \
       testing::ExitedWithCode(0), said)
 
-Question asks(const Machine& machine) {
+CollectiveQuestion asks(const Machine& machine) {
   return {.group = first_in_a_row(machine, 0), .bytes = 1 << 20, .interval = false};
 }
 
@@ -89,7 +89,7 @@ TEST(WrongAlgorithm, IsRefusedWhereItIsNamed) {
   IN_A_CHILD(
       {
         PricingSession priced(machine_spec("torus:4x4"));
-        Question question = asks(priced.machine());
+        CollectiveQuestion question = asks(priced.machine());
         question.config = AlgorithmConfig{.algorithm = wrong};
         tell(complaint([&] { answer(question, priced); }));
         question.blocks.assign(16, 5);
@@ -103,7 +103,7 @@ TEST(WrongAlgorithm, IsLeftOutOfAChoiceAndTold) {
   IN_A_CHILD(
       {
         PricingSession priced(machine_spec("torus:4x4"));
-        const Answer a = answer(asks(priced.machine()), priced);
+        const CollectiveAnswer a = answer(asks(priced.machine()), priced);
         const bool right = a.config.algorithm != wrong && a.config.algorithm != idle;
         tell(fmt::format("chose {}", right ? "another" : a.config.algorithm));
         for (const RejectedConfig& l : a.choice.left_out) tell(fmt::format("left out {}", l.why));

@@ -4,12 +4,12 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "tools/layouts/search_words.h"
+#include "tools/layouts/layout_search_report.h"
 
 namespace trellis::tools {
 namespace {
 
-TEST(LayoutSearch, WhatWasStoppedSaysNoMoreThanItLookedAt) {
+TEST(LayoutSearchResult, WhatWasStoppedSaysNoMoreThanItLookedAt) {
   SearchedMachine m{.name = "trn1.32xlarge", .search = {.memory_of_rank = 16.0 * (1 << 30), .stopped = true}};
   EXPECT_NE(search_text(m, 5).find("no layout was priced before the search was stopped"), std::string::npos);
   m.search.too_large = 1;
@@ -26,7 +26,7 @@ SearchedMachine machine_with(const char* name, sim::Time time, double price) {
 }
 
 // The front has the machines that no other beats. Two with equal values do not beat each other, so both are on it.
-TEST(LayoutSearch, OfMachinesThatTieBothAreOnTheFront) {
+TEST(LayoutSearchResult, OfMachinesThatTieBothAreOnTheFront) {
   const auto fronts = [](const std::vector<SearchedMachine>& all) {
     std::string found;
     const auto parsed = nlohmann::json::parse(search_json(all, 1));
@@ -42,7 +42,7 @@ TEST(LayoutSearch, OfMachinesThatTieBothAreOnTheFront) {
   EXPECT_EQ(fronts({free, other}), "++");
 }
 
-TEST(LayoutSearch, ProgramsReadNumbers) {
+TEST(LayoutSearchResult, ProgramsReadNumbers) {
   const auto row = nlohmann::json::parse(search_json({machine_with("a", 100, 2)}, 1)).at("layouts").at(0);
   EXPECT_EQ(row.at("mfu"), 0.00561);
   EXPECT_TRUE(row.at("exposed").is_number() && row.at("idle").is_number() && row.at("cost_dollars").is_number()) << row;

@@ -15,8 +15,8 @@
 #include "tests/train/megatron.h"
 #include "tests/why.h"
 #include "train/config/optimizer_config.h"
-#include "train/trainer/events.h"
-#include "train/trainer/metrics.h"
+#include "train/trainer/metrics_log.h"
+#include "train/trainer/tensorboard_events.h"
 
 namespace trellis::train {
 namespace {
@@ -186,7 +186,7 @@ TEST(Events, AreRecordsWithChecksums) {
   const Folder folder;
   fs::path path;
   {
-    EventFile events(folder.path());
+    TensorBoardEvents events(folder.path());
     events.scalar("loss", 3, 1.5F);
     path = events.path();
   }
@@ -201,7 +201,7 @@ TEST(Events, OfLaterStepsGo) {
   const fs::path events = folder.path() / "tensorboard";
   fs::path path;
   {
-    EventFile file(events);
+    TensorBoardEvents file(events);
     for (const std::int64_t step : {1, 2, 127, 128, 300, 70'000}) file.scalar("loss", step, 1);
     path = file.path();
   }

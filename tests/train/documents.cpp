@@ -33,7 +33,7 @@ TEST(Documents, DocumentsAndMasksOfMegatronsFiles) {
   folder.put("a.mask", std::string("\0\1\1\0\1\1\1\1\1", 9));
   const TokenFile file(folder.path() / "a", 0);
   EXPECT_EQ(file.documents(), (std::vector<std::uint64_t>{0, 3, 5, 5, 9}));
-  const auto read = [&](const SampleOptions& options, std::uint64_t number, std::size_t length) {
+  const auto read = [&](const DocumentOptions& options, std::uint64_t number, std::size_t length) {
     const Sampler sampler(only(folder.path() / "a"), length, 1, options);
     std::vector<std::int32_t> all(3 * length);
     sampler.read(number, {&all[0], &all[length], &all[2 * length]});

@@ -58,7 +58,7 @@ TEST(Pipeline, EveryScheduleEndsUnderRendezvousAndWithBuffers) {
 
 TEST(Pipeline, OneFOneBTakesThreeTimesItsPasses) {
   for (const auto& [ranks, micro] : {std::pair{4, 8}, {8, 32}, {3, 5}, {16, 16}}) {
-    const Timing t = simulate(pipeline_schedule("1f1b", {ranks, 1, micro}));
+    const PipelineTiming t = simulate(pipeline_schedule("1f1b", {ranks, 1, micro}));
     EXPECT_EQ(t.end, 3 * (micro + ranks - 1));
     EXPECT_DOUBLE_EQ(t.bubble(), static_cast<double>(ranks - 1) / micro);
     for (std::int32_t r = 0; r < ranks; ++r) EXPECT_EQ(t.live[static_cast<std::size_t>(r)], std::min(ranks - r, micro));
@@ -72,7 +72,7 @@ TEST(Pipeline, OneFOneBTakesThreeTimesItsPasses) {
 TEST(Pipeline, UnevenStagesIdleMore) {
   const StageCosts one{1, 1, 1}, three{3, 3, 3};
   const PipelineSchedule s = pipeline_schedule("1f1b", {2, 1, 8});
-  const Timing t = simulate_uneven(s, {one, three}, MessageMode::buffered);
+  const PipelineTiming t = simulate_uneven(s, {one, three}, MessageMode::buffered);
   EXPECT_EQ(t.busy, (std::vector<std::int64_t>{3 * 8, 9 * 8}));
   EXPECT_EQ(t.end, 1 + 9 * 8 + 2) << "the first stage's first forward and last backward pass are beside nothing";
   EXPECT_DOUBLE_EQ(t.bubble(), (2.0 * 75 - 96) / 96);
@@ -95,14 +95,14 @@ TEST(Pipeline, InterleavingDividesTheBubble) {
 }
 
 TEST(Pipeline, GpipeKeepsEverythingAlive) {
-  const Timing t = simulate(pipeline_schedule("gpipe", {4, 1, 8}));
+  const PipelineTiming t = simulate(pipeline_schedule("gpipe", {4, 1, 8}));
   EXPECT_EQ(t.end, 3 * (8 + 3));
   EXPECT_EQ(t.live, (std::vector<std::int32_t>{8, 8, 8, 8}));
 }
 
 TEST(Pipeline, ZeroBubbleH1LeavesAThirdOfTheBubble) {
   for (const auto& [ranks, micro] : {std::pair{4, 8}, {8, 32}, {16, 16}, {32, 64}}) {
-    const Timing t = simulate(pipeline_schedule("zb-h1", {ranks, 1, micro}), {}, MessageMode::buffered);
+    const PipelineTiming t = simulate(pipeline_schedule("zb-h1", {ranks, 1, micro}), {}, MessageMode::buffered);
     EXPECT_EQ(t.end, 3 * micro + ranks - 1);
     EXPECT_LE(*std::ranges::max_element(t.live), ranks);
   }
@@ -111,7 +111,7 @@ TEST(Pipeline, ZeroBubbleH1LeavesAThirdOfTheBubble) {
 TEST(Pipeline, ZeroBubbleVIdlesForLittleMoreThanTheWayDown) {
   // Times are in halves of a stage's pass. The last rank cannot begin before the time ranks - 1.
   for (const auto& [ranks, micro] : {std::pair{4, 8}, {4, 16}, {8, 32}, {16, 64}}) {
-    const Timing t = simulate(pipeline_schedule("zb-v", {ranks, 2, micro}), {}, MessageMode::buffered);
+    const PipelineTiming t = simulate(pipeline_schedule("zb-v", {ranks, 2, micro}), {}, MessageMode::buffered);
     EXPECT_GE(t.end, 6 * micro + ranks - 1);
     EXPECT_LE(t.end, 6 * micro + 2 * ranks - 1);
     EXPECT_LT(t.end, 2 * simulate(pipeline_schedule("zb-h1", {ranks, 1, micro}), {}, MessageMode::buffered).end);

@@ -6,10 +6,10 @@
 #include <set>
 #include <tuple>
 
-#include "schedule/graph/match.h"
+#include "schedule/graph/match_exchanges.h"
 #include "sim/cluster/workload/chakra.h"
 #include "tests/train/pipelined.h"
-#include "text/number.h"
+#include "text/number_parsing.h"
 #include "train/whole/chakra.h"
 #include "train/whole/check.h"
 #include "train/whole/graph.h"
@@ -56,7 +56,7 @@ TEST(StepTraces, HaveTheExchangesOfExperts) {
   using schedule::Collective;
   const auto exchanges = [](const sim::Workload& w) {
     std::multiset<std::tuple<Collective, std::size_t, double>> all;
-    for (const sim::WorkloadPart& p : w.parts)
+    for (const sim::WorkloadTask& p : w.parts)
       if (!p.computes)
         all.emplace(p.operation().collective,
                     p.members.empty() ? static_cast<std::size_t>(w.graph->ranks) : p.members.size(), p.task->bytes);

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "sim/cluster/machine/figures_file.h"
+#include "sim/cluster/machine/figures_override.h"
 #include "sim/cluster/machine/import/machine_argument.h"
 #include "text/refuse.h"
 #include "tools/program/output.h"

@@ -75,7 +75,7 @@ Panel panel_over(const std::map<std::string, Line>& lines, const std::vector<std
   return {y, {least, most, left, left + width, step, true}, draw::power_axis(soonest, latest, 10, 100, y + height, y)};
 }
 
-void draw_regions(Svg& svg, const Panel& p, const std::vector<sim::SizeRange>& regions,
+void draw_regions(Svg& svg, const Panel& p, const std::vector<sim::BestConfigRange>& regions,
                   const std::map<std::string, draw::Ink>& inks) {
   for (std::size_t i = 0; i < regions.size(); ++i) {
     const std::string name = sim::family_of(regions[i].config);
@@ -94,7 +94,7 @@ void draw_regions(Svg& svg, const Panel& p, const std::vector<sim::SizeRange>& r
 }
 
 // Draws the published regions as a strip along the bottom of the panel.
-void draw_published(Svg& svg, const Panel& p, const std::vector<PublishedRegion>& regions,
+void draw_published(Svg& svg, const Panel& p, const std::vector<PublishedSizeRange>& regions,
                     const std::map<std::string, draw::Ink>& inks) {
   constexpr double strip = 18;
   for (std::size_t i = 0; i < regions.size(); ++i) {
@@ -113,14 +113,14 @@ void draw_published(Svg& svg, const Panel& p, const std::vector<PublishedRegion>
 }
 
 // The width that the longest name in the legends needs.
-double legend_width(const std::vector<TuneChart>& charts) {
+double legend_width(const std::vector<CrossoverChart>& charts) {
   std::size_t longest = 0;
-  for (const TuneChart& chart : charts)
+  for (const CrossoverChart& chart : charts)
     for (const std::string& name : nearest_first(lines_of(chart.costs))) longest = std::max(longest, name.size());
   return 38 + legend_letter * static_cast<double>(longest) + 10;
 }
 
-void draw_panel(Svg& svg, const TuneChart& chart, double y) {
+void draw_panel(Svg& svg, const CrossoverChart& chart, double y) {
   const auto lines = lines_of(chart.costs);
   const auto names = nearest_first(lines);
   const Panel p = panel_over(lines, names, y);
@@ -165,8 +165,8 @@ std::string sim_bytes_text(double bytes) {
   return fmt::format("{:.4g} {}", bytes, units[unit]);
 }
 
-std::string tune_chart(const std::string& machine, const std::vector<TuneChart>& charts) {
-  if (charts.empty() || std::ranges::any_of(charts, [](const TuneChart& c) { return c.costs.empty(); }))
+std::string tune_chart(const std::string& machine, const std::vector<CrossoverChart>& charts) {
+  if (charts.empty() || std::ranges::any_of(charts, [](const CrossoverChart& c) { return c.costs.empty(); }))
     throw std::invalid_argument("nothing to draw: no point of the sweep is done");
   const double all = top + static_cast<double>(charts.size()) * (height + between) + 10;
   Svg svg(left + width + std::max(least_right, legend_width(charts)), all, draw::chart_style,

@@ -10,7 +10,7 @@
 
 namespace trellis::tools {
 
-void add_noise_options(CLI::App& app, sim::NoiseRuns& o) {
+void add_noise_options(CLI::App& app, sim::NoiseOptions& o) {
   auto* const noise =
       app.add_option("--noise", o.runs, "Repeat N times with random software delays")->check(at_least_zero());
   app.add_option("--seed", o.seed, "Seed of the first repetition; each further one adds 1")
@@ -18,7 +18,7 @@ void add_noise_options(CLI::App& app, sim::NoiseRuns& o) {
       ->needs(noise);
 }
 
-void note_seed(const sim::NoiseRuns& o) {
+void note_seed(const sim::NoiseOptions& o) {
   if (o.runs > 0) note_origin("seed", std::to_string(o.seed));
 }
 

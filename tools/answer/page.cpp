@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "sim/hardware/report/parts.h"
+#include "sim/hardware/report/html_parts.h"
 #include "sim/hardware/timeline/format_quantities.h"
 #include "tools/answer/crossover_chart.h"
 
@@ -39,7 +39,7 @@ void AnswerPage::put_row(std::string_view what, const std::string& value, const 
       what, value, bars, escaped_html(more));
 }
 
-void AnswerPage::put_result_row(Time time, const Interval& interval) {
+void AnswerPage::put_result_row(Time time, const UncertaintyInterval& interval) {
   const bool known = interval.high > 0;
   put_row("simulated", sim_time_text(time),
           bar(0, time, "result") + (known ? bar(interval.low, interval.high, "range") : ""),
@@ -54,11 +54,11 @@ void AnswerPage::put_noise(const NoisyTimes& noisy) {
           noise_words(noisy));
 }
 
-void AnswerPage::put_shares(const std::vector<PathShare>& shares, Time whole, std::string_view busiest) {
+void AnswerPage::put_shares(const std::vector<CriticalPathShare>& shares, Time whole, std::string_view busiest) {
   if (shares.empty()) return;
   put(text_, "<section class='answer'><h2>Where the time goes</h2>\n<p class='lead'>{} of the time: {}</p>\n<table>\n",
       share_words(shares.front().time, whole), escaped_html(shares.front().words));
-  for (const PathShare& s : shares)
+  for (const CriticalPathShare& s : shares)
     put(text_,
         "<tr><td class='n'>{0}</td><td class='bar'><i class='busy' style='width:{0}'></i></td>"
         "<td class='n'>{1}</td><td>{2}</td></tr>\n",
@@ -68,7 +68,7 @@ void AnswerPage::put_shares(const std::vector<PathShare>& shares, Time whole, st
   put(text_, "</section>\n");
 }
 
-void AnswerPage::put_sensitivities(const Interval& interval) {
+void AnswerPage::put_sensitivities(const UncertaintyInterval& interval) {
   constexpr std::size_t most = 6;
   if (interval.sensitivities.empty()) return;
   put(text_, "<section class='answer'><h2>What the answer is sensitive to</h2>\n<table>\n");

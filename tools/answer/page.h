@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "sim/cluster/price/critical_path.h"
-#include "sim/cluster/price/interval.h"
+#include "sim/cluster/price/uncertainty_interval.h"
 #include "sim/hardware/timeline/text_buffer.h"
 #include "tools/answer/noise.h"
 
@@ -20,11 +20,11 @@ class AnswerPage {
   // A bar from one time to another; `css`: result, bound or range.
   std::string bar(sim::Time from, sim::Time to, std::string_view css) const;
   void put_row(std::string_view what, const std::string& value, const std::string& bars, std::string_view more = "");
-  void put_result_row(sim::Time, const sim::Interval&);
+  void put_result_row(sim::Time, const sim::UncertaintyInterval&);
   void put_noise(const sim::NoisyTimes&);  // writes nothing when there are no times
   // The parts of the time, largest first.
-  void put_shares(const std::vector<sim::PathShare>&, sim::Time whole, std::string_view busiest = "");
-  void put_sensitivities(const sim::Interval&);
+  void put_shares(const std::vector<sim::CriticalPathShare>&, sim::Time whole, std::string_view busiest = "");
+  void put_sensitivities(const sim::UncertaintyInterval&);
 
   sim::Text& text() { return text_; }
   std::string html() const;

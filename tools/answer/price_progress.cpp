@@ -16,7 +16,7 @@ constexpr std::chrono::milliseconds telling{5000};  // the same once results are
 
 }  // namespace
 
-InterruptWatchdog::InterruptWatchdog(const Interrupts& interrupts)
+InterruptWatchdog::InterruptWatchdog(const InterruptPoller& interrupts)
     : interrupts_(interrupts), thread_([this](const std::stop_token& gone) { run(gone); }) {}
 
 void InterruptWatchdog::has_results() {

@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "sim/cluster/answer/progress_monitor.h"
-#include "tools/program/interruption.h"
+#include "tools/program/interrupt_poller.h"
 #include "tools/program/progress.h"
 
 namespace trellis::tools {
@@ -17,7 +17,7 @@ namespace trellis::tools {
 // is written out, nobody polls.
 class InterruptWatchdog {
  public:
-  explicit InterruptWatchdog(const Interrupts&);  // must outlive it
+  explicit InterruptWatchdog(const InterruptPoller&);  // must outlive it
 
   void has_results();  // results will be printed soon: the process gets more time
   void over();         // from now on the process is not ended
@@ -25,7 +25,7 @@ class InterruptWatchdog {
  private:
   void run(const std::stop_token&);
 
-  const Interrupts& interrupts_;
+  const InterruptPoller& interrupts_;
   std::mutex mutex_;
   std::condition_variable_any changed_;
   bool working_ = true, results_ = false;
@@ -48,7 +48,7 @@ class PriceProgress final : public sim::ProgressMonitor {
   using Clock = std::chrono::steady_clock;
 
   std::mutex mutex_;
-  Interrupts interrupts_;
+  InterruptPoller interrupts_;
   InterruptWatchdog prompt_end_{interrupts_};
   Progress progress_;
   bool began_ = false, interrupted_ = false;

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "sim/hardware/report/report.h"
+#include "sim/hardware/report/html_report.h"
 
 namespace trellis::tools {
 

@@ -5,12 +5,12 @@
 #include <cstring>
 
 #include "ccl/config.h"
-#include "ccl/plan/check.h"
+#include "ccl/plan/call_check.h"
 #include "ccl/plan/schedule_file.h"
 #include "device/topology.h"
 #include "kernels/dispatch/sysfs_topology.h"
 #include "launch/host_machine.h"
-#include "text/number.h"
+#include "text/number_parsing.h"
 #include "text/refuse.h"
 #include "tools/bench/on_hosts.h"
 #include "tools/bench/on_simulator.h"

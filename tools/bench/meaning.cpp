@@ -6,12 +6,12 @@
 #include <utility>
 
 #include "ccl/config.h"
-#include "ccl/devices.h"
+#include "ccl/process_device.h"
 #include "ccl/rendezvous/environment.h"
 #include "ccl/transports/registry.h"
 #include "device/backends.h"
 #include "schedule/collective_traits.h"
-#include "text/number.h"
+#include "text/number_parsing.h"
 #include "text/refuse.h"
 #include "tools/bench/flags.h"
 #include "tools/bench/options.h"

@@ -9,9 +9,9 @@
 
 #include "measure/buffers.h"
 #include "schedule/collective_traits.h"
-#include "sim/cluster/answer/answer.h"
+#include "sim/cluster/answer/collective_answer.h"
 #include "sim/cluster/machine/import/machine_argument.h"
-#include "text/number.h"
+#include "text/number_parsing.h"
 #include "text/refuse.h"
 #include "tools/answer/asked_machine.h"
 #include "tools/answer/price_progress.h"
@@ -82,7 +82,7 @@ class Simulated {
     const auto calls = calls_for(s_, bytes, s_.types.front(), s_.reductions.front(), roots_.front(), ranks());
     const bool both = s_.in_place && has_in_place(s_.op.collective);
     for (int in_place = 0; in_place <= (both ? 1 : 0); ++in_place) {
-      const sim::Question q = question_for(s_.types.front(), in_place != 0, calls);
+      const sim::CollectiveQuestion q = question_for(s_.types.front(), in_place != 0, calls);
       const sim::Pricer& pricer = priced_.pricer(q);
       schedule::check(pricer.request({"direct"}));
       configs_for(q, pricer);
@@ -105,7 +105,7 @@ class Simulated {
   std::optional<BenchResult> one(std::uint64_t bytes, kernels::DType type, kernels::Reduction op, ccl::Rank root,
                                  bool in_place) {
     const auto calls = calls_for(s_, bytes, type, op, root, ranks());
-    const sim::Answer found = answer(question_for(type, in_place, calls), priced_);
+    const sim::CollectiveAnswer found = answer(question_for(type, in_place, calls), priced_);
     if (watch_.interrupted()) return {};
     BenchResult r = result_of(s_, calls, in_place);
     r.measured = {.us = {sim::in_us(found.price.time)}, .algorithm = sim::text_of(found.config)};
@@ -113,13 +113,13 @@ class Simulated {
     return r;
   }
 
-  sim::Question question_for(kernels::DType type, bool in_place, const std::vector<ccl::Call>& calls) {
-    sim::Question q{.settings = {.operation = ccl::operation_of(calls.front(), in_place),
-                                 .era = s_.era,
-                                 .element = static_cast<double>(size_of(type))},
-                    .group = group_,
-                    .bytes = static_cast<double>(larger_buffer_bytes(calls)),
-                    .interval = s_.interval};
+  sim::CollectiveQuestion question_for(kernels::DType type, bool in_place, const std::vector<ccl::Call>& calls) {
+    sim::CollectiveQuestion q{.settings = {.operation = ccl::operation_of(calls.front(), in_place),
+                                           .era = s_.era,
+                                           .element = static_cast<double>(size_of(type))},
+                              .group = group_,
+                              .bytes = static_cast<double>(larger_buffer_bytes(calls)),
+                              .interval = s_.interval};
     if (!s_.algorithm.empty()) q.config = schedule::algorithm_config_named(s_.algorithm);
     if (!schedule::uneven(s_.op.collective) || s_.weights.empty()) return q;
     q.blocks.assign(calls.front().counts.begin(), calls.front().counts.end());

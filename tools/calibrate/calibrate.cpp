@@ -18,7 +18,7 @@
 #include "tools/calibrate/calibration_points.h"
 #include "tools/program/cli_checks.h"
 #include "tools/program/command.h"
-#include "tools/program/interruption.h"
+#include "tools/program/interrupt_poller.h"
 #include "tools/program/json_text.h"
 #include "tools/program/output.h"
 #include "tools/program/output_option.h"
@@ -27,7 +27,7 @@
 namespace trellis::tools {
 namespace {
 
-using measure::Calibration;
+using measure::CalibrationResult;
 using measure::FittedFigure;
 using measure::FreeFigure;
 
@@ -137,18 +137,18 @@ class Subjects {
 };
 
 // The figures of all measurements, each once. Where measurements differ in a figure, the first one's counts.
-std::vector<MachineFigure> free_in(const std::vector<CalibrationPoint>& all, const std::vector<std::string>& only) {
-  std::vector<MachineFigure> free;
+std::vector<FreeMachineFigure> free_in(const std::vector<CalibrationPoint>& all, const std::vector<std::string>& only) {
+  std::vector<FreeMachineFigure> free;
   for (const CalibrationPoint& s : all)
-    for (const MachineFigure& f : s.free())
+    for (const FreeMachineFigure& f : s.free())
       if (std::ranges::find(free, f.key, &FreeFigure::key) == free.end()) free.push_back(f);
   std::vector<std::string> known;
-  for (const MachineFigure& f : free) known.push_back(f.key);
+  for (const FreeMachineFigure& f : free) known.push_back(f.key);
   for (const std::string& key : only)
     if (std::ranges::find(known, key) == known.end())
       text::refuse("--only {}: no time here depends on it: expected some of {}", key, fmt::join(known, ", "));
   if (!only.empty())
-    std::erase_if(free, [&](const MachineFigure& f) { return std::ranges::find(only, f.key) == only.end(); });
+    std::erase_if(free, [&](const FreeMachineFigure& f) { return std::ranges::find(only, f.key) == only.end(); });
   return free;
 }
 
@@ -163,7 +163,7 @@ Sizes sizes_of(const std::vector<double>& errors) {
 
 // The factor within which four of five steps lie from the times of fits that left them out. The next step will be one
 // more than these n, so the quantile is taken of n + 1, as in conformal prediction.
-std::optional<double> spread_of(const std::vector<CalibrationPoint>& all, const Calibration& c) {
+std::optional<double> spread_of(const std::vector<CalibrationPoint>& all, const CalibrationResult& c) {
   std::vector<double> sizes;
   std::set<std::string> groups;
   for (std::size_t i = 0; i < c.left_out.size(); ++i)
@@ -181,8 +181,8 @@ std::string with_unit(double value, const sim::Unit& unit) {
 
 class Report {
  public:
-  Report(const Options& o, const std::vector<CalibrationPoint>& all, const std::vector<MachineFigure>& free,
-         const Calibration& c, const Subjects& from)
+  Report(const Options& o, const std::vector<CalibrationPoint>& all, const std::vector<FreeMachineFigure>& free,
+         const CalibrationResult& c, const Subjects& from)
       : o_(o), all_(all), free_(free), c_(c), from_(from), spread_(spread_of(all, c)) {}
 
   std::string text() const {
@@ -299,30 +299,30 @@ class Report {
 
   const Options& o_;
   const std::vector<CalibrationPoint>& all_;
-  const std::vector<MachineFigure>& free_;
-  const Calibration& c_;
+  const std::vector<FreeMachineFigure>& free_;
+  const CalibrationResult& c_;
   const Subjects& from_;
   std::optional<double> spread_;
 };
 
 int run(const Options& o) {
   Subjects from(o);
-  const Interrupts interrupts;
+  const InterruptPoller interrupts;
   InterruptWatchdog prompt_end(interrupts);
   const std::vector<CalibrationPoint> all = from.read();
-  const std::vector<MachineFigure> free = free_in(all, o.only);
+  const std::vector<FreeMachineFigure> free = free_in(all, o.only);
   std::vector<measure::Measurement> measured;
   for (const CalibrationPoint& s : all) measured.push_back(s.measurement);
   Progress progress;
-  const Calibration fitted = measure::calibrate({free.begin(), free.end()}, measured,
-                                                [&](std::size_t i, const std::vector<double>& values) -> double {
-                                                  if (interrupts.asked()) return 0;
-                                                  progress.say(all[i].measurement.name);
-                                                  FigureValues given;
-                                                  for (std::size_t k = 0; k < free.size(); ++k)
-                                                    given[free[k].key] = values[k];
-                                                  return all[i].seconds(given);
-                                                });
+  const CalibrationResult fitted = measure::calibrate({free.begin(), free.end()}, measured,
+                                                      [&](std::size_t i, const std::vector<double>& values) -> double {
+                                                        if (interrupts.asked()) return 0;
+                                                        progress.say(all[i].measurement.name);
+                                                        FigureValues given;
+                                                        for (std::size_t k = 0; k < free.size(); ++k)
+                                                          given[free[k].key] = values[k];
+                                                        return all[i].seconds(given);
+                                                      });
   prompt_end.over();
   progress.clear();
   if (fitted.stopped) throw std::runtime_error("interrupted: no figure was fitted, and nothing written");

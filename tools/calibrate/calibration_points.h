@@ -12,22 +12,22 @@
 #include "measure/published/record.h"
 #include "sim/cluster/machine/machine.h"
 #include "sim/hardware/figures/figures.h"
-#include "tools/train/times_option.h"
+#include "tools/train/operation_times_option.h"
 #include "tools/validate/training_records.h"
 
 namespace trellis::tools {
 
 using FigureValues = std::map<std::string, double>;
 
-struct MachineFigure : measure::FreeFigure {
+struct FreeMachineFigure : measure::FreeFigure {
   sim::Dimension dimension = sim::Dimension::number;
 };
 
 struct CalibrationPoint {
   measure::Measurement measurement;
-  std::string words;                                   // "all_reduce of 64 MiB, 32 ranks"; "llama7b on trn1.32xlarge"
-  std::function<double(const FigureValues&)> seconds;  // its time with these figures; it ignores unknown ones
-  std::function<std::vector<MachineFigure>()> free;    // its machine's figures that the time depends on
+  std::string words;                                     // "all_reduce of 64 MiB, 32 ranks"; "llama7b on trn1.32xlarge"
+  std::function<double(const FigureValues&)> seconds;    // its time with these figures; it ignores unknown ones
+  std::function<std::vector<FreeMachineFigure>()> free;  // its machine's figures that the time depends on
   bool step = false;
 };
 

@@ -4,10 +4,10 @@
 #include <limits>
 #include <stdexcept>
 
-#include "measure/words.h"
+#include "measure/bench_names.h"
 #include "sim/cluster/choose/algorithm_choice.h"
 #include "sim/cluster/choose/usual_configs.h"
-#include "sim/cluster/price/interval.h"
+#include "sim/cluster/price/uncertainty_interval.h"
 #include "text/refuse.h"
 #include "tools/answer/asked_machine.h"
 #include "tools/calibrate/calibration_points.h"
@@ -52,11 +52,11 @@ class TimedCollective {
     return sim::in_seconds(sim::price(pricer_.pattern(config_, bytes_), other, pricer_.options(bytes_)).time);
   }
 
-  std::vector<MachineFigure> free() {
+  std::vector<FreeMachineFigure> free() {
     const sim::Time time = pricer_.price(config_, bytes_).time;
-    const sim::Interval interval =
+    const sim::UncertaintyInterval interval =
         sim::interval(pricer_.pattern(config_, bytes_), machine_.spec(), pricer_.options(bytes_), time);
-    std::vector<MachineFigure> all;
+    std::vector<FreeMachineFigure> all;
     const std::string& era = pricer_.settings().era;
     const std::string launch = fmt::format("era.{}.launch", era.empty() ? machine_.spec().era : era);
     if (machine_.spec().figures.has(launch)) {

@@ -14,9 +14,9 @@ namespace {
 constexpr const char* exposed_prefix = "step.exposed.";
 
 // The figures of a step that its formulas do not determine: those that can be fitted.
-std::vector<MachineFigure> free_in(FittableStep& step) {
+std::vector<FreeMachineFigure> free_in(FittableStep& step) {
   const sim::Figures& f = step.machine().spec().figures;
-  std::vector<MachineFigure> all;
+  std::vector<FreeMachineFigure> all;
   const auto add = [&](const std::string& key, double least, double most) {
     if (!f.has(key)) return;
     const sim::Figure& figure = f.at(key);

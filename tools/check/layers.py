@@ -22,7 +22,7 @@ MAY_INCLUDE = {
     "launch":   ["text", "net", "schedule", "kernels", "device", "ccl"],
     "measure":  ["text", "schedule", "kernels", "sim", "device", "ccl", "launch"],
 }
-DOORS = {("device", "sim"): ["device/simulated/", "device/libnrt/"], ("ccl", "sim"): ["ccl/api/nccl/estimate.cpp"]}
+DOORS = {("device", "sim"): ["device/simulated/", "device/libnrt/"], ("ccl", "sim"): ["ccl/api/nccl/group_time_estimate.cpp"]}
 ON_TOP = ["bench", "examples", "python", "tests", "tools"]
 
 # The folders of a room or wing, lowest first: each may include those before it. The room's own headers are below all of

@@ -6,7 +6,7 @@
 #include "sim/core/check/check.h"
 #include "sim/core/check/race_detector.h"
 #include "sim/core/program/instruction_kind.h"
-#include "sim/core/program/instruction_table.h"
+#include "sim/core/program/instructions_markdown.h"
 #include "sim/core/programs/shipped_programs.h"
 #include "tools/core/core_program_options.h"
 #include "tools/program/command.h"
@@ -91,7 +91,7 @@ void add_check(CLI::App& app, CheckOptions& o) {
 
 int check_program(const CheckOptions& o) {
   const sim::ChipSpec chip = chip_of(o.subject);
-  const EngineProgram program = program_of(o.subject, chip);
+  const NeuronCoreProgram program = program_of(o.subject, chip);
   std::string out;
   try {
     check(program, chip);

@@ -60,7 +60,7 @@ Arguments arguments_of(const CoreProgramOptions& s, const ShippedProgram& progra
   return arguments;
 }
 
-EngineProgram program_of(const CoreProgramOptions& s, const sim::ChipSpec& chip) {
+NeuronCoreProgram program_of(const CoreProgramOptions& s, const sim::ChipSpec& chip) {
   if (const ShippedProgram* program = shipped_of(s)) return program->build(arguments_of(s, *program), chip);
   if (!s.parameters.empty()) throw std::invalid_argument("-p: only programs that ship have parameters");
   const std::string text = read_input(s.program);

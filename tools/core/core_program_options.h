@@ -30,6 +30,6 @@ sim::ChipSpec chip_of(const CoreProgramOptions&);
 // The built-in program; null for a file.
 const sim::core::ShippedProgram* shipped_of(const CoreProgramOptions&);
 sim::core::Arguments arguments_of(const CoreProgramOptions&, const sim::core::ShippedProgram&);
-sim::core::EngineProgram program_of(const CoreProgramOptions&, const sim::ChipSpec&);
+sim::core::NeuronCoreProgram program_of(const CoreProgramOptions&, const sim::ChipSpec&);
 
 }  // namespace trellis::tools

@@ -9,7 +9,7 @@
 #include "sim/core/check/check.h"
 #include "sim/core/program/instruction_kind.h"
 #include "sim/core/run/run.h"
-#include "sim/hardware/figures/error_range.h"
+#include "sim/hardware/figures/model_error_range.h"
 #include "sim/hardware/timeline/format_quantities.h"
 #include "sim/hardware/timeline/summary.h"
 #include "text/refuse.h"
@@ -65,7 +65,7 @@ void add_profile(CLI::App& app, Options& o) {
 }
 
 // The number of instructions that the engines run: an instruction in a loop counts once an iteration.
-std::uint64_t instructions_to_run(const EngineProgram& program) {
+std::uint64_t instructions_to_run(const NeuronCoreProgram& program) {
   struct Stream {
     std::uint64_t times = 1;
     std::vector<std::uint64_t> outer;  // `times` before each of the enclosing loops
@@ -87,9 +87,9 @@ std::uint64_t instructions_to_run(const EngineProgram& program) {
 }
 
 // Shows how far the run of a long program is, and when it will have ended.
-class RunProgress final : public Observer {
+class RunProgress final : public InstructionObserver {
  public:
-  explicit RunProgress(const EngineProgram& program) : name_(program.name), all_(instructions_to_run(program)) {}
+  explicit RunProgress(const NeuronCoreProgram& program) : name_(program.name), all_(instructions_to_run(program)) {}
 
   void issued(std::uint32_t, const std::int64_t*, sim::Time now) override {
     constexpr std::uint64_t seldom = 64;  // instructions between updates: a product takes up to 1 ms of real time
@@ -108,8 +108,8 @@ class RunProgress final : public Observer {
 };
 
 // The model's error, known from real chips. An ideal chip has none.
-sim::ErrorRange error_on(const sim::ChipSpec& chip) {
-  return chip.name == "ideal" ? sim::ErrorRange{} : sim::error_range("kernel");
+sim::ModelErrorRange error_on(const sim::ChipSpec& chip) {
+  return chip.name == "ideal" ? sim::ModelErrorRange{} : sim::error_range("kernel");
 }
 
 std::string rate_words(double flops) {
@@ -117,10 +117,10 @@ std::string rate_words(double flops) {
   return flops < 1e10 ? fmt::format("{:.2f} GFLOPS", flops * 1e-9) : fmt::format("{:.2f} TFLOPS", flops * 1e-12);
 }
 
-std::string totals_text(const EngineProgram& p, const RunTotals& t, const sim::ChipSpec& chip) {
+std::string totals_text(const NeuronCoreProgram& p, const RunTotals& t, const sim::ChipSpec& chip) {
   std::string out = fmt::format("{} on {}: {:.3f} us, {} instructions, {} DMA descriptors\n", p.name, chip.name,
                                 in_us(t.time), t.instructions, t.descriptors);
-  const sim::ErrorRange error = error_on(chip);
+  const sim::ModelErrorRange error = error_on(chip);
   if (error.low < error.high)
     out += fmt::format("  between {:.3f} and {:.3f} us, by the error of published kernels\n", in_us(t.time) * error.low,
                        in_us(t.time) * error.high);
@@ -150,13 +150,13 @@ std::string comparisons_text(const std::vector<Comparison>& all) {
   return out;
 }
 
-std::string run_json(const EngineProgram& p, const RunTotals& t, const sim::ChipSpec& chip,
+std::string run_json(const NeuronCoreProgram& p, const RunTotals& t, const sim::ChipSpec& chip,
                      const std::vector<Comparison>& comparisons) {
   nlohmann::ordered_json out;
   out["program"] = p.name;
   out["chip"] = chip.name;
   out["time_ps"] = t.time;
-  const sim::ErrorRange error = error_on(chip);
+  const sim::ModelErrorRange error = error_on(chip);
   out["time_low_ps"] = static_cast<sim::Time>(static_cast<double>(t.time) * error.low);
   out["time_high_ps"] = static_cast<sim::Time>(static_cast<double>(t.time) * error.high);
   out["instructions"] = t.instructions;
@@ -204,7 +204,7 @@ int run_program(const Options& o) {
     text::refuse("{} needs a run that computes: leave out --timing-only", o.inputs.empty() ? "--save" : "--input");
   const auto outputs = saved(o);
   const sim::ChipSpec chip = chip_of(o.subject);
-  const EngineProgram program = program_of(o.subject, chip);
+  const NeuronCoreProgram program = program_of(o.subject, chip);
   check(program, chip);
   const ShippedProgram* ships = shipped_of(o.subject);
   std::unique_ptr<CoreMemory> memory;
@@ -235,13 +235,13 @@ int run_program(const Options& o) {
 int profile(const Options& o) {
   const sim::ChipSpec chip = chip_of(o.subject);
   expect_timeline_file(o.output);
-  const EngineProgram program = program_of(o.subject, chip);
+  const NeuronCoreProgram program = program_of(o.subject, chip);
   check(program, chip);
   sim::Timeline timeline;
   std::optional<RunProgress> progress(program);
   const RunTotals totals = run(program, chip, {.timeline = &timeline, .observer = &*progress});
   progress.reset();
-  const sim::Peaks peaks = peaks_of(chip, program.cores);
+  const sim::HardwarePeaks peaks = peaks_of(chip, program.cores);
   const std::string title = fmt::format("{} on {}", program.name, chip.name);
   if (!o.output.empty()) write_timeline(o.output, timeline, {.title = title, .peaks = peaks});
   const sim::Summary summary = sim::summarize(timeline, peaks);

@@ -29,7 +29,7 @@ STRUCTURES = {
     "ModelInfo": ("nrt_model_info_t", {}),
     "MicrocodeImage": ("nrt_ucode_img", {}),
     "MicrocodeInfo": ("nrt_ucode_info", {}),
-    "DebugHeader": ("ndebug_stream_event_header_t", {}),
+    "DebugEventHeader": ("ndebug_stream_event_header_t", {}),
 }
 VALUES = {
     "Status": "success=NRT_SUCCESS failure=NRT_FAILURE invalid=NRT_INVALID invalid_handle=NRT_INVALID_HANDLE "
@@ -53,7 +53,7 @@ VALUES = {
     "CollectiveKind": "all_gather=NRT_CC_ALLGATHER all_reduce=NRT_CC_ALLREDUCE reduce_scatter=NRT_CC_REDUCESCATTER",
     "ExecutionUnit": "tensor_read=NRTA_XU_TENSOR_READ tensor_write=NRTA_XU_TENSOR_WRITE tensor_op=NRTA_XU_TENSOR_OP "
             "compute=NRTA_XU_COMPUTE collectives=NRTA_XU_COLLECTIVES",
-    "Element": "u64=NRT_DTYPE_UINT64 i8=NRT_DTYPE_INT8 u8=NRT_DTYPE_UINT8 i16=NRT_DTYPE_INT16 u16=NRT_DTYPE_UINT16 "
+    "NrtDType": "u64=NRT_DTYPE_UINT64 i8=NRT_DTYPE_INT8 u8=NRT_DTYPE_UINT8 i16=NRT_DTYPE_INT16 u16=NRT_DTYPE_UINT16 "
                "bf16=NRT_DTYPE_BFLOAT16 f16=NRT_DTYPE_FLOAT16 i32=NRT_DTYPE_INT32 u32=NRT_DTYPE_UINT32 "
                "f32=NRT_DTYPE_FLOAT32 f32r=NRT_DTYPE_FP32R i64=NRT_DTYPE_INT64 f8e3=NRT_DTYPE_FP8_E3 "
                "f8e4=NRT_DTYPE_FP8_E4 f8e5=NRT_DTYPE_FP8_E5",

@@ -8,9 +8,9 @@
 #include "device/backends.h"
 #include "device/capabilities.h"
 #include "device/conformance/conformance.h"
-#include "device/environment.h"
+#include "device/environment_variable.h"
 #include "device/memory_accounting.h"
-#include "device/messages/core_messages.h"
+#include "device/messages/tcp_messenger.h"
 #include "device/topology.h"
 #include "tools/program/command.h"
 #include "tools/program/output.h"
@@ -111,8 +111,8 @@ int test(const TestOptions& o) {
   Table table("conformance", {left("check"), left("outcome"), left("what every device does")});
   bool all = true;
   for (const auto& [name, check] : checks()) {
-    const CheckVerdict v = run_check(check, *d);
-    all = all && v.outcome != CheckOutcome::failed;
+    const CheckResult v = run_check(check, *d);
+    all = all && v.outcome != CheckStatus::failed;
     constexpr std::string_view words[] = {"passed", "FAILED", "skipped"};
     table.add({name, std::string(words[static_cast<std::size_t>(v.outcome)]),
                v.why.empty() ? check.promise : check.promise + ": " + v.why});

@@ -12,8 +12,8 @@
 #include "ccl/diagnosis/diagnosis.h"
 #include "ccl/print_to_stderr.h"
 #include "launch/launch_on_hosts.h"
-#include "launch/remote.h"
-#include "text/number.h"
+#include "launch/remote_shell.h"
+#include "text/number_parsing.h"
 #include "text/refuse.h"
 #include "tools/program/command.h"
 #include "tools/program/json_text.h"
@@ -50,7 +50,7 @@ void add(CLI::App& app, Options& o) {
 }
 
 struct Read {
-  ccl::Evidence evidence = {};
+  ccl::CollectedEvidence evidence = {};
   std::map<std::string, std::string> left_out = {};  // files, and why they were left out
 };
 

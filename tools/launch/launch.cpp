@@ -6,7 +6,7 @@
 #include "ccl/config.h"
 #include "ccl/print_to_stderr.h"
 #include "launch/launch_on_hosts.h"
-#include "launch/ranks.h"
+#include "launch/launch_ranks.h"
 #include "net/sha256.h"
 #include "net/socket.h"
 #include "text/refuse.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "sim/hardware/timeline/format_quantities.h"
-#include "tools/layouts/search_words.h"
+#include "tools/layouts/layout_search_report.h"
 #include "tools/picture/axes.h"
 #include "tools/picture/palette.h"
 #include "tools/picture/svg.h"

@@ -118,7 +118,7 @@ class LayoutBounds::Known {
         step.stages.size() != step.graph.classes.size())
       return false;
     sim::StepPricer pricer(step.graph, machine, options, std::move(step.stretches));
-    const std::vector<sim::ClassLocalTime> work = pricer.work(sim::factors_of(step.graph, machine, options));
+    const std::vector<sim::RankClassLocalTime> work = pricer.work(sim::factors_of(step.graph, machine, options));
     if (work.empty()) return false;
     const auto add = [&](Stage stage, std::size_t c) {
       Amounts& a = found[stage].with[layers - 1];
@@ -227,10 +227,10 @@ class BoundOfStages {
 
 // Lays out the step itself, with few micro-batches.
 LayoutBound bound_of_step(const StepConfig& config, const sim::Machine& machine, const sim::StepOptions& options) {
-  const StepNeeds needs = needs_of(config, machine.ranks(), machine, options);
+  const StepBoundInputs needs = needs_of(config, machine.ranks(), machine, options);
   const auto more = static_cast<double>(needs.micro_batches - needs.laid_out);
   BoundOfStages bound;
-  for (const sim::ClassLocalTime& w : needs.work)
+  for (const sim::RankClassLocalTime& w : needs.work)
     bound.add(static_cast<double>(w.all) + more * static_cast<double>(w.each), static_cast<double>(w.each));
   return {bound.time(config), needs.memory};
 }

@@ -54,11 +54,11 @@ double PricedLayout::idle() const {
   return found == parts.end() ? 0 : found->second;
 }
 
-const PricedLayout* LayoutSearch::best() const {
+const PricedLayout* LayoutSearchResult::best() const {
   return layouts.empty() || layouts[0].time == 0 || !layouts[0].fits ? nullptr : &layouts[0];
 }
 
-std::vector<const PricedLayout*> LayoutSearch::front() const {
+std::vector<const PricedLayout*> LayoutSearchResult::front() const {
   std::vector<const PricedLayout*> all;
   for (const PricedLayout& l : layouts)
     if (l.time > 0) all.push_back(&l);
@@ -91,7 +91,7 @@ bool find_bounds(std::vector<PricedLayout>& layouts, const LayoutBounds& bounds,
 class Pricing {
  public:
   Pricing(const StepConfig& config, const sim::Machine& machine, const sim::StepOptions& options,
-          const SearchControl& control, LayoutSearch& search)
+          const SearchControl& control, LayoutSearchResult& search)
       : config_(config), machine_(machine), options_(options), control_(control), search_(search) {}
 
   void run() {
@@ -133,18 +133,18 @@ class Pricing {
   const sim::Machine& machine_;
   const sim::StepOptions& options_;
   const SearchControl& control_;
-  LayoutSearch& search_;
+  LayoutSearchResult& search_;
   sim::Time best_ = sim::forever;
   std::vector<PricedLayout> otherwise_;  // the same layouts in the other order of axes
 };
 
 }  // namespace
 
-LayoutSearch search_layouts(const StepConfig& config, const sim::Machine& machine, const sim::StepOptions& given,
-                            const SearchControl& control) {
+LayoutSearchResult search_layouts(const StepConfig& config, const sim::Machine& machine, const sim::StepOptions& given,
+                                  const SearchControl& control) {
   sim::StepOptions options = given;
   options.book = std::make_shared<sim::ExchangeTimeCache>();
-  LayoutSearch search{.memory_of_rank = sim::rank_memory(machine)};
+  LayoutSearchResult search{.memory_of_rank = sim::rank_memory(machine)};
   for (StepLayout& l : layouts_of(config, machine.ranks(), sim::ranks_of_host(machine), control.most_context))
     search.layouts.push_back({.layout = std::move(l)});
   search.stopped = !find_bounds(search.layouts, LayoutBounds(config, machine, options), control);

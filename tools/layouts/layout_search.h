@@ -24,7 +24,7 @@ struct PricedLayout {
   double idle() const;
 };
 
-struct LayoutSearch {
+struct LayoutSearchResult {
   std::vector<PricedLayout> layouts;  // all possible ones: priced ones first, the fastest that fits first of all
   double memory_of_rank = 0, spread = 1;
   std::size_t priced = 0, too_large = 0, resumed = 0;  // too large: not priced; resumed: of those priced, known before
@@ -44,8 +44,8 @@ struct SearchControl {
 };
 
 // Searches all of layouts_of() on all ranks, in each order of axes.
-LayoutSearch search_layouts(const train::StepConfig&, const sim::Machine&, const sim::StepOptions&,
-                            const SearchControl&);
+LayoutSearchResult search_layouts(const train::StepConfig&, const sim::Machine&, const sim::StepOptions&,
+                                  const SearchControl&);
 
 // The ends of the machine's uncertain figures at which another layout is faster than the first, and by how much:
 // "step.exposed.tensor = 0.42: X by 1.2%".

@@ -20,7 +20,7 @@ void add(CLI::App& app, Options& o) { app.add_flag("--json", o.json, "Print JSON
 
 std::string levels_text(const sim::MachineSpec& spec) {
   std::string text;
-  for (const sim::Level& level : spec.levels)
+  for (const sim::TopologyLevel& level : spec.levels)
     text += fmt::format("{}{} {} of {}", text.empty() ? "" : ", ", level.kind, fmt::join(level.dims, "x"), level.name);
   return text;
 }

@@ -5,7 +5,7 @@
 #include <set>
 #include <stdexcept>
 
-#include "measure/words.h"
+#include "measure/bench_names.h"
 #include "schedule/formats/msccl_xml.h"
 #include "schedule/formats/text.h"
 #include "schedule/proof/verify.h"
@@ -20,7 +20,7 @@
 #include "tools/machine/sweep_journal.h"
 #include "tools/program/cli_checks.h"
 #include "tools/program/command.h"
-#include "tools/program/interruption.h"
+#include "tools/program/interrupt_poller.h"
 #include "tools/program/output.h"
 #include "tools/program/progress.h"
 #include "tools/program/table.h"
@@ -157,12 +157,12 @@ struct Looked {
 Looked look(const Options& o, const Machine& machine, const sim::RankGroup& group, const Pricer::Settings& settings,
             double bytes) {
   SweepJournal points(o.points, machine, o.era, {});
-  const Interrupts interrupts;
+  const InterruptPoller interrupts;
   Progress progress(0, true);
   sim::SweepControl control{.threads = o.threads};
   if (o.threads <= 0) control.threads = sim::processors();
   control.stopped = [&] { return interrupts.asked(); };
-  const sim::Sweep kept{.group = group, .settings = settings};
+  const sim::SweepSpec kept{.group = group, .settings = settings};
   control.known = points.known(kept), control.slower = points.slower(kept);
   control.found = [&](const ConfigCost& c) { progress.next(text_of(c.config)), points.keep(kept, c); };
   control.given_up = [&](const ConfigCost& c) { progress.next(text_of(c.config)), points.keep_slower(kept, c); };
@@ -235,7 +235,7 @@ int run(const Options& o) {
                    gain > 0 ? best.schedule
                             : make(schedule::algorithm_named(fixed.config.algorithm), pricer.request(fixed.config)));
   sim::PricingSession priced(machine.spec());
-  sim::Question question = sim::question_for({.group = group, .settings = settings}, fixed.config, bytes);
+  sim::CollectiveQuestion question = sim::question_for({.group = group, .settings = settings}, fixed.config, bytes);
   question.path = true;
   text += where_it_goes(machine, text_of(fixed.config), answer(question, priced).price);
   question.config.reset(), question.schedule = &best.schedule;

@@ -19,7 +19,7 @@
 namespace trellis::tools {
 
 using sim::ConfigCost;
-using sim::Sweep;
+using sim::SweepSpec;
 
 namespace {
 
@@ -63,7 +63,7 @@ std::vector<std::string> SweepJournal::paths() const {
 }
 
 template <class Read>
-std::vector<ConfigCost> SweepJournal::all(const Sweep& s, const Read& read) const {
+std::vector<ConfigCost> SweepJournal::all(const SweepSpec& s, const Read& read) const {
   std::vector<ConfigCost> all;
   if (path_.empty()) return all;
   for (const std::string& path : paths()) {
@@ -77,18 +77,18 @@ std::vector<ConfigCost> SweepJournal::all(const Sweep& s, const Read& read) cons
   return all;
 }
 
-std::vector<ConfigCost> SweepJournal::known(const Sweep& s) const { return all(s, sim::read_points); }
-std::vector<ConfigCost> SweepJournal::slower(const Sweep& s) const { return all(s, sim::read_slower); }
+std::vector<ConfigCost> SweepJournal::known(const SweepSpec& s) const { return all(s, sim::read_points); }
+std::vector<ConfigCost> SweepJournal::slower(const SweepSpec& s) const { return all(s, sim::read_slower); }
 
-void SweepJournal::keep(const Sweep& s, const ConfigCost& c) {
+void SweepJournal::keep(const SweepSpec& s, const ConfigCost& c) {
   if (!path_.empty()) append(sim::point_line(fingerprint_, s, c));
 }
 
-void SweepJournal::keep_slower(const Sweep& s, const ConfigCost& c) {
+void SweepJournal::keep_slower(const SweepSpec& s, const ConfigCost& c) {
   if (!path_.empty()) append(sim::slower_line(fingerprint_, s, c));
 }
 
-void SweepJournal::join(const Sweep& s) {
+void SweepJournal::join(const SweepSpec& s) {
   if (path_.empty()) return;
   std::set<std::pair<sim::AlgorithmConfig, double>> here;
   for (const ConfigCost& c : sim::read_points(read_input(own_), fingerprint_, s)) here.insert({c.config, c.bytes});
@@ -104,7 +104,7 @@ void SweepJournal::append(const std::string& line) {
 namespace {
 
 // The configs that lack a cost for some size.
-std::vector<sim::AlgorithmConfig> missing_configs(const Sweep& s, const std::vector<ConfigCost>& known) {
+std::vector<sim::AlgorithmConfig> missing_configs(const SweepSpec& s, const std::vector<ConfigCost>& known) {
   std::map<sim::AlgorithmConfig, std::set<double>> sizes;
   for (const ConfigCost& c : known) sizes[c.config].insert(c.bytes);
   std::vector<sim::AlgorithmConfig> missing;
@@ -116,10 +116,10 @@ std::vector<sim::AlgorithmConfig> missing_configs(const Sweep& s, const std::vec
 
 }  // namespace
 
-std::vector<ConfigCost> shared_sweep(const sim::Machine& machine, const Sweep& s, sim::SweepControl control,
+std::vector<ConfigCost> shared_sweep(const sim::Machine& machine, const SweepSpec& s, sim::SweepControl control,
                                      SweepJournal& points, const ccl::LaunchedProcess& launched) {
   const auto priced = [&](std::vector<sim::AlgorithmConfig> configs) {
-    Sweep part = s;
+    SweepSpec part = s;
     part.configs = std::move(configs);
     control.known = points.known(part);
     return sim::sweep(machine, part, control);

@@ -16,16 +16,17 @@ class SweepJournal {
   // Rank 0 writes `path`, rank N writes path.N; empty: nothing is kept. Throws system_error.
   SweepJournal(std::string path, const sim::Machine&, const std::string& era, const ccl::LaunchedProcess&);
 
-  std::vector<sim::ConfigCost> known(const sim::Sweep&) const;   // from the files of all ranks, as they are now
-  std::vector<sim::ConfigCost> slower(const sim::Sweep&) const;  // the same for points given up: times that they exceed
-  void keep(const sim::Sweep&, const sim::ConfigCost&);
-  void keep_slower(const sim::Sweep&, const sim::ConfigCost&);
-  void join(const sim::Sweep&);  // copies into this rank's file what only other ranks' files have
+  std::vector<sim::ConfigCost> known(const sim::SweepSpec&) const;  // from the files of all ranks, as they are now
+  std::vector<sim::ConfigCost> slower(
+      const sim::SweepSpec&) const;  // the same for points given up: times that they exceed
+  void keep(const sim::SweepSpec&, const sim::ConfigCost&);
+  void keep_slower(const sim::SweepSpec&, const sim::ConfigCost&);
+  void join(const sim::SweepSpec&);  // copies into this rank's file what only other ranks' files have
 
  private:
   std::vector<std::string> paths() const;
   template <class Read>
-  std::vector<sim::ConfigCost> all(const sim::Sweep&, const Read&) const;
+  std::vector<sim::ConfigCost> all(const sim::SweepSpec&, const Read&) const;
   void append(const std::string& line);
 
   std::string path_, own_, fingerprint_;
@@ -34,7 +35,7 @@ class SweepJournal {
 
 // The sweep's costs. Algorithm configs are dealt to the ranks in turn. Rank 0, after its own, prices what the others
 // have not finished, and returns all costs. Other ranks return nothing.
-std::vector<sim::ConfigCost> shared_sweep(const sim::Machine&, const sim::Sweep&, sim::SweepControl, SweepJournal&,
+std::vector<sim::ConfigCost> shared_sweep(const sim::Machine&, const sim::SweepSpec&, sim::SweepControl, SweepJournal&,
                                           const ccl::LaunchedProcess&);
 
 }  // namespace trellis::tools

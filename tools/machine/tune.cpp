@@ -9,9 +9,9 @@
 
 #include "ccl/plan/selection_table.h"
 #include "ccl/transports/open.h"
+#include "measure/bench_names.h"
 #include "measure/selection_rules.h"
-#include "measure/words.h"
-#include "schedule/proof/refutation.h"
+#include "schedule/proof/algorithm_refutation.h"
 #include "sim/cluster/choose/algorithm_choice.h"
 #include "sim/cluster/choose/usual_configs.h"
 #include "sim/cluster/machine/import/machine_argument.h"
@@ -24,7 +24,7 @@
 #include "tools/machine/sweep_journal.h"
 #include "tools/program/cli_checks.h"
 #include "tools/program/command.h"
-#include "tools/program/interruption.h"
+#include "tools/program/interrupt_poller.h"
 #include "tools/program/output.h"
 #include "tools/program/progress.h"
 #include "tools/program/provenance.h"
@@ -37,11 +37,11 @@ namespace {
 
 using schedule::Collective;
 using sim::AlgorithmConfig;
+using sim::BestConfigRange;
 using sim::ConfigCost;
 using sim::Machine;
 using sim::Pricer;
 using sim::RankGroup;
-using sim::SizeRange;
 
 constexpr const char* description =
     "Prices every algorithm with several channels, and segments where --segments says so, on a simulated machine,\n"
@@ -108,8 +108,8 @@ std::vector<RankGroup> groups_for(const Options& o, const Machine& machine) {
   return groups;
 }
 
-std::vector<PublishedRegion> published_in(const Options& o) {
-  std::vector<PublishedRegion> regions;
+std::vector<PublishedSizeRange> published_in(const Options& o) {
+  std::vector<PublishedSizeRange> regions;
   for (const std::string& word : o.published) {
     const std::size_t colon = std::min(word.find(':'), word.size());
     if (colon + 1 >= word.size())
@@ -141,14 +141,14 @@ struct Tuned {
   Collective collective;
   RankGroup group;
   std::vector<ConfigCost> costs;
-  std::vector<ConfigCost> at_borders;  // costs priced at the borders of regions
-  std::vector<SizeRange> regions;      // each with the fastest config, channels and segments included
-  std::vector<SizeRange> families;     // each with the fastest algorithm, whatever its channels and segments
+  std::vector<ConfigCost> at_borders;     // costs priced at the borders of regions
+  std::vector<BestConfigRange> regions;   // each with the fastest config, channels and segments included
+  std::vector<BestConfigRange> families;  // each with the fastest algorithm, whatever its channels and segments
 };
 
 // Adds what `trellis sim` chooses at each size, which may have other channels, segments or shapes, so that no result is
 // slower.
-void add_choices(sim::Sweep& s, Pricer& pricer) {
+void add_choices(sim::SweepSpec& s, Pricer& pricer) {
   std::vector<double> sizes = s.sizes;
   if (!schedule::carries_data(s.settings.operation.collective)) sizes.resize(1);
   for (const double bytes : sizes) {
@@ -160,9 +160,9 @@ void add_choices(sim::Sweep& s, Pricer& pricer) {
 }
 
 // Wrong algorithms are left out, with a line in `wrong`; a wrong one that the caller named is refused.
-sim::Sweep sweep_for(const Options& o, const Machine& machine, Collective collective, const RankGroup& group,
-                     std::vector<std::string>& wrong, Progress& progress) {
-  sim::Sweep s{
+sim::SweepSpec sweep_for(const Options& o, const Machine& machine, Collective collective, const RankGroup& group,
+                         std::vector<std::string>& wrong, Progress& progress) {
+  sim::SweepSpec s{
       group, {.operation = {.collective = collective, .peer = sim::last_rank}, .era = o.era}, {}, sizes_for(o)};
   Pricer pricer(machine, group, s.settings);
   for (const AlgorithmConfig& config : sim::configs_of(pricer, o.algorithms, o.channels, o.segments)) try {
@@ -181,8 +181,8 @@ sim::Sweep sweep_for(const Options& o, const Machine& machine, Collective collec
 
 int threads_for(const Options& o) { return o.threads > 0 ? o.threads : sim::processors(); }
 
-Tuned tuned(const Options& o, const Machine& machine, const sim::Sweep& s, SweepJournal& points, Progress& progress,
-            const Interrupts& interrupts, const ccl::LaunchedProcess& launched) {
+Tuned tuned(const Options& o, const Machine& machine, const sim::SweepSpec& s, SweepJournal& points, Progress& progress,
+            const InterruptPoller& interrupts, const ccl::LaunchedProcess& launched) {
   sim::SweepControl control{.threads = threads_for(o)};
   progress.skip(points.known(s).size());
   control.stopped = [&] { return interrupts.asked(); };
@@ -214,7 +214,7 @@ std::string exact_bytes(double bytes) {
 std::string regions_text(const Tuned& t) {
   std::string text = fmt::format("{} on {} ranks ({} of {})\n", schedule::name(t.collective), t.group.ranks(),
                                  t.group.name, fmt::join(t.group.dims, "x"));
-  for (const SizeRange& r : t.families)
+  for (const BestConfigRange& r : t.families)
     text += fmt::format("  from {:>10} {:>14}  {:38}  {}\n", sim_bytes_text(r.at), exact_bytes(r.at), text_of(r.config),
                         sim_time_text(r.time));
   return text;
@@ -232,7 +232,7 @@ ccl::SelectionTable table_of(const Options& o, const std::vector<Tuned>& all) {
   for (const Tuned& t : all) {
     const std::string machine = table_name(o) + (t.group.across ? ":across" : "");
     if (!taken.insert(fmt::format("{} {} {}", machine, schedule::name(t.collective), t.group.ranks())).second) continue;
-    for (const SizeRange& r : t.regions)
+    for (const BestConfigRange& r : t.regions)
       table.add({t.collective,
                  t.group.ranks(),
                  static_cast<std::uint64_t>(r.from),
@@ -262,8 +262,8 @@ int tune(const Options& o) {
   for (const std::string& path : {o.output, o.chart})
     if (!path.empty()) expect_writable(path);
   table_name(o);
-  const std::vector<PublishedRegion> published = published_in(o);
-  std::vector<sim::Sweep> sweeps;
+  const std::vector<PublishedSizeRange> published = published_in(o);
+  std::vector<sim::SweepSpec> sweeps;
   std::vector<std::string> wrong;
   std::size_t all = 0;
   std::optional<Progress> preparing(std::in_place);
@@ -278,11 +278,11 @@ int tune(const Options& o) {
     text::refuse("{} ranks by {}: --points FILE says where they share what they have done", launched.ranks,
                  launched.by);
   SweepJournal points(o.points, machine, o.era, launched);
-  const Interrupts interrupts;
+  const InterruptPoller interrupts;
   Progress progress(all, true);
   std::vector<Tuned> done;
   std::size_t finished = 0;
-  for (const sim::Sweep& s : sweeps) {
+  for (const sim::SweepSpec& s : sweeps) {
     done.push_back(tuned(o, machine, s, points, progress, interrupts, launched));
     finished += done.back().costs.size();
     if (interrupts.asked()) break;
@@ -295,7 +295,7 @@ int tune(const Options& o) {
   if (cut_off)
     write_output("",
                  fmt::format("interrupted: {} of {} points are done, and what follows is of these\n", finished, all));
-  std::vector<TuneChart> charts;
+  std::vector<CrossoverChart> charts;
   for (const Tuned& t : done) {
     write_output("", regions_text(t));
     std::vector<ConfigCost> costs = t.costs;
@@ -331,7 +331,7 @@ int explain(const Options& o) {
   const RankGroup group = groups_for(o, machine).front();
   std::vector<std::string> wrong;
   Progress progress;
-  const sim::Sweep s = sweep_for(one, machine, bench_op(o.explain[0]).collective, group, wrong, progress);
+  const sim::SweepSpec s = sweep_for(one, machine, bench_op(o.explain[0]).collective, group, wrong, progress);
   progress.clear();
   std::vector<ConfigCost> costs = sim::sweep(machine, s, {.threads = threads_for(o)});
   std::ranges::sort(costs, {},
@@ -353,7 +353,7 @@ int explain(const Options& o) {
                                  sim_bytes_text(bytes), group.ranks(), machine.name());
   sim::LowerBounds bounds;  // the lower bounds that the report gives: of the fastest config
   for (const AlgorithmConfig& config : two) {
-    sim::Question question = sim::question_for(s, config, bytes);
+    sim::CollectiveQuestion question = sim::question_for(s, config, bytes);
     question.path = true;
     const sim::Price price = answer(question, priced).price;
     text += where_it_goes(machine, config, price);

@@ -43,12 +43,12 @@ int show(const ShowOptions& o) {
                      h.logical_size, h.features);
   out += fmt::format("uuid      {}\nhash      {}\ndata      {} bytes{}\n", hex(h.uuid), hex(h.hash), h.data_bytes,
                      neff.is_compressed ? ", compressed: its files are not listed" : "");
-  for (const device::NeffFile& f : neff.files) out += fmt::format("{:>10}  {}\n", f.bytes.size(), f.name);
+  for (const device::NeffEntry& f : neff.files) out += fmt::format("{:>10}  {}\n", f.bytes.size(), f.name);
   if (neff.is_ours()) {
-    const sim::core::EngineProgram p = sim::core::parse(device::program_of(neff));
+    const sim::core::NeuronCoreProgram p = sim::core::parse(device::program_of(neff));
     out += fmt::format("program   {}, {} instructions, {} buffers\n", p.name, p.instructions.size(), p.buffers.size());
     for (const sim::core::CoreBuffer& b : p.buffers)
-      if (b.role != sim::core::Role::internal)
+      if (b.role != sim::core::BufferRole::internal)
         out += fmt::format("{:9} {}: {} bytes of {}\n", name(b.role), b.name, b.bytes, kernels::name(b.type));
   } else {
     out += "program   none that can run here: a NeuronCore's instructions have no public encoding\n";
@@ -70,7 +70,7 @@ void add_make(CLI::App& app, MakeOptions& o) {
 
 int make(const MakeOptions& o) {
   const sim::ChipSpec chip = chip_of(o.subject);
-  const sim::core::EngineProgram program = program_of(o.subject, chip);
+  const sim::core::NeuronCoreProgram program = program_of(o.subject, chip);
   sim::core::check(program, chip);
   const auto bytes = device::write_neff(program.name, sim::core::print(program), program.cores);
   write_output(o.output, std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()));

@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <string>
 
-#include "text/number.h"
+#include "text/number_parsing.h"
 #include "text/refuse.h"
 
 namespace trellis::tools {

@@ -11,7 +11,7 @@
 #include <memory>
 #include <system_error>
 
-#include "text/file.h"
+#include "text/read_file.h"
 
 namespace trellis::tools {
 namespace {

@@ -12,8 +12,8 @@
 #include <optional>
 #include <thread>
 
-#include "launch/remote.h"
-#include "text/number.h"
+#include "launch/remote_shell.h"
+#include "text/number_parsing.h"
 #include "text/words.h"
 
 namespace trellis::tools {

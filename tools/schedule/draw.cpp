@@ -1,6 +1,6 @@
 #include <map>
 
-#include "text/number.h"
+#include "text/number_parsing.h"
 #include "text/refuse.h"
 #include "tools/program/cli_checks.h"
 #include "tools/program/command.h"

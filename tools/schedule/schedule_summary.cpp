@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "schedule/proof/wiring.h"
+#include "schedule/proof/step_wiring.h"
 
 namespace trellis::tools {
 
@@ -36,7 +36,7 @@ std::optional<StepRounds> step_rounds(const Schedule& s, const StepWiring& wirin
     if (also != StepWiring::none) result.round[also] = round;
     result.rounds = std::max(result.rounds, round);
   };
-  if (!schedule::Dataflow(s, wiring).run(local, transfer)) return {};
+  if (!schedule::DataflowExecutor(s, wiring).run(local, transfer)) return {};
   return result;
 }
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "schedule/proof/wiring.h"
+#include "schedule/proof/step_wiring.h"
 
 namespace trellis::tools {
 

@@ -10,14 +10,14 @@
 #include "sim/hardware/thread_pool.h"
 #include "text/refuse.h"
 #include "tools/program/command.h"
-#include "tools/program/interruption.h"
+#include "tools/program/interrupt_poller.h"
 #include "tools/program/json_text.h"
 #include "tools/program/output.h"
 #include "tools/program/progress.h"
 #include "tools/program/table.h"
 #include "tools/schedule/proof.h"
 #include "tools/schedule/schedule_source.h"
-#include "tools/schedule/sweep.h"
+#include "tools/schedule/verify_sweep.h"
 
 namespace trellis::tools {
 namespace {
@@ -114,14 +114,14 @@ int verify_some(const Options& o) {
   return report(proofs, o.json, status);
 }
 
-Table table_of(const std::vector<SweepResult>& rows, bool some_folded) {
+Table table_of(const std::vector<VerifySweepResult>& rows, bool some_folded) {
   std::vector<Column> columns{left("algorithm"), left("collective")};
   for (const char* name : {"proved", "folded", "does not apply", "refused", "failed", "steps"})
     if (some_folded || std::string_view(name) != "folded") columns.push_back({name});
   columns.push_back({"time", "s"});
   columns.push_back(left("refused most for"));
   Table table("proofs", std::move(columns));
-  for (const SweepResult& r : rows) {
+  for (const VerifySweepResult& r : rows) {
     std::vector<Cell> cells{r.algorithm, std::string(schedule::name(r.collective)), r.proved};
     if (some_folded) cells.emplace_back(r.folded);
     for (const std::int64_t n : {r.elsewhere, r.refused, r.failed, r.steps}) cells.emplace_back(n);
@@ -140,7 +140,7 @@ int verify_all(const Options& o) {
     text::refuse("--all tries every {} by itself", option);
   if (!o.request.algorithm.empty()) schedule::algorithm_named(o.request.algorithm);
   if (!o.collective.empty()) schedule::collective_named(o.collective);
-  const Interrupts interrupts;
+  const InterruptPoller interrupts;
   Progress progress;
   bool stopped = false;
   const auto rows = sweep(
@@ -149,8 +149,8 @@ int verify_all(const Options& o) {
         return !(stopped = stopped || interrupts.asked());
       });
   progress.clear();
-  SweepResult sum{.algorithm = {}, .reason = {}, .faults = {}};
-  for (const SweepResult& row : rows) {
+  VerifySweepResult sum{.algorithm = {}, .reason = {}, .faults = {}};
+  for (const VerifySweepResult& row : rows) {
     sum.proved += row.proved, sum.folded += row.folded, sum.elsewhere += row.elsewhere;
     sum.refused += row.refused, sum.failed += row.failed, sum.undone += row.undone;
     sum.faults.insert(sum.faults.end(), row.faults.begin(), row.faults.end());

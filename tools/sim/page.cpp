@@ -5,13 +5,13 @@
 #include <span>
 
 #include "sim/cluster/price/critical_path.h"
-#include "sim/hardware/report/parts.h"
+#include "sim/hardware/report/html_parts.h"
 #include "sim/hardware/timeline/format_quantities.h"
 #include "sim/hardware/timeline/text_buffer.h"
 #include "tools/answer/asked_machine.h"
 #include "tools/answer/crossover_chart.h"
 #include "tools/answer/page.h"
-#include "tools/sim/answer.h"
+#include "tools/sim/sim_report.h"
 #include "tools/topo/machine_renderings.h"
 
 namespace trellis::tools {
@@ -83,7 +83,7 @@ class Page {
         a_.price.simulated < report_.ranks
             ? fmt::format(" <small>of {} of {} ranks</small>", a_.price.simulated, report_.ranks)
             : "");
-    for (const TransferPhase& p : a_.phases)
+    for (const CollectivePhase& p : a_.phases)
       put(text_,
           "<tr><td>{}</td><td class='n'>{}</td><td class='wide'><div class='place' title='{} to {}'>{}</div></td>"
           "<td class='n'>{}</td><td class='n'>{}</td></tr>\n",
@@ -104,7 +104,7 @@ class Page {
   }
 
   const SimReport& report_;
-  const Answer& a_ = report_.answer;
+  const CollectiveAnswer& a_ = report_.answer;
   const Machine& machine_;
   AnswerPage page_;
   Text& text_ = page_.text();

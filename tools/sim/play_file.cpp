@@ -9,14 +9,14 @@
 #include <span>
 #include <stdexcept>
 
-#include "measure/words.h"
+#include "measure/bench_names.h"
 #include "sim/cluster/answer/workload_answer.h"
 #include "sim/cluster/machine/import/machine_argument.h"
 #include "sim/cluster/workload/chakra.h"
 #include "sim/cluster/workload/loggopsim_goal.h"
 #include "sim/hardware/figures/figure_units.h"
 #include "sim/hardware/timeline/format_quantities.h"
-#include "text/number.h"
+#include "text/number_parsing.h"
 #include "text/refuse.h"
 #include "tools/answer/asked_machine.h"
 #include "tools/answer/price_progress.h"
@@ -26,8 +26,8 @@
 #include "tools/program/provenance.h"
 #include "tools/program/table.h"
 #include "tools/schedule/schedule_source.h"
-#include "tools/sim/answer.h"
-#include "tools/sim/play_page.h"
+#include "tools/sim/sim_report.h"
+#include "tools/sim/workload_page.h"
 
 namespace trellis::tools {
 
@@ -97,7 +97,7 @@ Workload workload_of(const PlayFileOptions& o) {
 // Reads the schedules of exchanges that have `file:PATH` in place of an algorithm's name.
 void read_schedules(Workload& workload, const std::string& usual) {
   std::map<std::string, std::shared_ptr<const schedule::Schedule>> read;
-  for (WorkloadPart& part : workload.parts) {
+  for (WorkloadTask& part : workload.parts) {
     const std::string& config = part.algorithm().empty() ? usual : part.algorithm();
     if (part.computes || part.schedule || !config.starts_with(schedule::file_prefix)) continue;
     auto& schedule = read[config];
@@ -117,16 +117,16 @@ struct Row {
 
 // How often a part of the workload is done: an exchange once by each group, a computation once by each of its
 // EquivalentRanks.
-std::int64_t times_of(const Workload& workload, const WorkloadPart& part) {
+std::int64_t times_of(const Workload& workload, const WorkloadTask& part) {
   if (part.groups) return std::ssize(*part.groups);
   if (!part.computes) return 1;
   return std::ssize(workload.cells[part.cells.front()].ranks);
 }
 
-Table rows_of(const Workload& workload, const Played& played) {
+Table rows_of(const Workload& workload, const PlayResult& played) {
   std::map<std::string, Row> by_name;
   for (std::size_t i = 0; i < workload.parts.size(); ++i) {
-    const WorkloadPart& part = workload.parts[i];
+    const WorkloadTask& part = workload.parts[i];
     Row& row = by_name[part.task->name];
     row.what = part.computes ? "compute" : sim::text(workload, part);
     row.algorithm = played.parts[i].algorithm;
@@ -155,16 +155,16 @@ struct Counts {
   Time computing = 0, exchanging = 0;
 };
 
-Counts counts_of(const Workload& workload, const Played& played) {
+Counts counts_of(const Workload& workload, const PlayResult& played) {
   Counts counts;
-  for (const WorkloadPart& part : workload.parts)
+  for (const WorkloadTask& part : workload.parts)
     (part.computes ? counts.computations : counts.exchanges) += times_of(workload, part);
   for (std::uint32_t i : played.path)
     (workload.parts[i].computes ? counts.computing : counts.exchanging) += played.parts[i].end - played.parts[i].start;
   return counts;
 }
 
-std::string text_of(const PlayReport& report) {
+std::string text_of(const WorkloadReport& report) {
   const auto& [workload, machine, answer] = report;
   const auto& [played, interval, noisy, interrupted] = answer;
   std::string out = fmt::format("{} on {}: {}\n", workload.graph->name, machine.title(), time_words(played.time));
@@ -185,7 +185,7 @@ std::string text_of(const PlayReport& report) {
   return out + "\n" + rows_of(workload, played).text();
 }
 
-std::string json_of(const PlayReport& report, bool tasks) {
+std::string json_of(const WorkloadReport& report, bool tasks) {
   const auto& [workload, machine, answer] = report;
   const auto& [played, interval, noisy, interrupted] = answer;
   nlohmann::ordered_json out{{"workload", workload.graph->name},
@@ -205,7 +205,7 @@ std::string json_of(const PlayReport& report, bool tasks) {
   if (!tasks) return json_text(out, 1);
   out["tasks"] = nlohmann::ordered_json::array();
   for (std::size_t i = 0; i < workload.parts.size(); ++i) {
-    const WorkloadPart& part = workload.parts[i];
+    const WorkloadTask& part = workload.parts[i];
     const bool compute = part.computes;
     nlohmann::ordered_json task{{"task", part.task->name},
                                 {"what", compute ? "compute" : name(part.operation().collective)},
@@ -258,7 +258,7 @@ int play_file(const PlayFileOptions& o) {
   PricingSession priced(asked_machine(o.machine, o.what_if, o.era, o.figures), &watch);
   expect_noise(o.noise, priced.machine(), o.era);
   note_seed(o.noise);
-  PlayReport report{.machine = priced.machine()};
+  WorkloadReport report{.machine = priced.machine()};
   const auto play = [&](Workload w) {
     report.workload = std::move(w);
     read_schedules(report.workload, o.algorithm);
@@ -266,7 +266,7 @@ int play_file(const PlayFileOptions& o) {
   };
   try {
     play(workload_of(o));
-  } catch (const NotAlike&) {
+  } catch (const FoldedRanksDiffer&) {
     play(sim::workload_of(graph_of(o)));
   }
   const Workload& workload = report.workload;

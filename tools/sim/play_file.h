@@ -15,7 +15,7 @@ struct PlayFileOptions {
   std::vector<std::string> what_if = {};
   double tflops = 0;
   bool json = false, tasks = false, unfolded = false;
-  sim::NoiseRuns noise = {};
+  sim::NoiseOptions noise = {};
 };
 
 // For --help: the files that can be played.

@@ -5,12 +5,12 @@
 #include <optional>
 #include <stdexcept>
 
-#include "measure/words.h"
-#include "sim/cluster/answer/answer.h"
+#include "measure/bench_names.h"
+#include "sim/cluster/answer/collective_answer.h"
 #include "sim/cluster/machine/import/machine_argument.h"
 #include "sim/cluster/machine/launch_mode.h"
 #include "sim/hardware/timeline/format_quantities.h"
-#include "text/number.h"
+#include "text/number_parsing.h"
 #include "text/refuse.h"
 #include "text/words.h"
 #include "tools/answer/asked_machine.h"
@@ -23,8 +23,8 @@
 #include "tools/program/provenance.h"
 #include "tools/schedule/request_options.h"
 #include "tools/schedule/schedule_source.h"
-#include "tools/sim/answer.h"
 #include "tools/sim/play_file.h"
+#include "tools/sim/sim_report.h"
 
 namespace trellis::tools {
 
@@ -39,7 +39,7 @@ struct Options {
   std::vector<std::string> what_if;
   std::optional<double> within;  // percent
   double tflops = 0;
-  NoiseRuns noise;
+  NoiseOptions noise;
   int ranks = 0;
   bool json = false, explain = false, tasks = false, no_fold = false, no_interval = false;
 };
@@ -178,7 +178,7 @@ class Pricing {
                      .words = words,
                      .ranks = question_.group.ranks(),
                      .answer = answer(question_, priced_)};
-    Answer& a = report.answer;
+    CollectiveAnswer& a = report.answer;
     if (given_)
       a.config = {.algorithm = fmt::format("{}{}", schedule::file_prefix, file->path), .dims = question_.group.dims};
     report.explain = o_.explain;
@@ -255,7 +255,7 @@ class Pricing {
     return 1;
   }
 
-  void expect_seen(const Answer& a) const {
+  void expect_seen(const CollectiveAnswer& a) const {
     if (a.moves > 0 && !o_.output.empty())
       text::refuse(
           "-o {}: {:.0f} million moves are simulated, and at most {} million can be shown: fewer ranks (-n), an "
@@ -289,7 +289,7 @@ class Pricing {
   PriceProgress watch_;
   PricingSession priced_;
   std::optional<schedule::Schedule> given_;
-  Question question_;
+  CollectiveQuestion question_;
 };
 
 int run(const Options& o) {

@@ -8,7 +8,7 @@ namespace trellis::tools {
 
 FabricLayers::FabricLayers(const sim::Machine& machine) : machine_(machine) {
   std::size_t next = 0;
-  for (const sim::Level& level : machine.spec().levels) {
+  for (const sim::TopologyLevel& level : machine.spec().levels) {
     if (level.kind == "cores") continue;
     const sim::Fabric* fabric = machine.fabrics().at(next++).get();
     layers_.push_back({level, fabric, fabric_ports_});

@@ -12,7 +12,7 @@ using sim::Chip;
 using sim::ResourceId;
 
 struct FabricLayer {
-  sim::Level level;
+  sim::TopologyLevel level;
   const sim::Fabric* fabric = nullptr;
   std::uint32_t first_port = 0;  // number among the machine's ports
   Chip inner() const { return fabric->inner(); }

@@ -5,7 +5,7 @@
 #include "tools/picture/palette.h"
 #include "tools/picture/svg.h"
 #include "tools/topo/host_views.h"
-#include "tools/topo/layout.h"
+#include "tools/topo/sketch_layout.h"
 
 namespace trellis::tools {
 

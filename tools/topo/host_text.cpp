@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "measure/words.h"
+#include "measure/bench_names.h"
 #include "tools/program/json_text.h"
 #include "tools/topo/host_views.h"
 
@@ -165,7 +165,7 @@ int PlacedRanks::rank_on(const TopoObject& p) const {
 std::string PlacedRanks::sentence() const {
   const std::string who = fmt::format("{} rank{}", ranks, ranks == 1 ? "" : "s");
   if (threads.empty()) return who + ": more than there are cores; none is bound to one but by launch --pin";
-  return who + (share == CoreSharePolicy::one ? ", on a core each" : ", on equal parts of the cores");
+  return who + (share == CoreAllocationPolicy::one ? ", on a core each" : ", on equal parts of the cores");
 }
 
 std::string topo_text(const TopoMachine& machine, const PlacedRanks& placed) {

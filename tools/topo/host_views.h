@@ -11,7 +11,7 @@ namespace trellis::tools {
 
 struct PlacedRanks {
   int ranks = 0;  // 0: none
-  launch::CoreSharePolicy share = launch::CoreSharePolicy::one;
+  launch::CoreAllocationPolicy share = launch::CoreAllocationPolicy::one;
   std::vector<std::vector<int>> threads = {};  // of each rank; empty: ranks are not pinned
 
   int rank_on(const launch::TopoObject&) const;  // the rank that has a thread of this object; -1: none

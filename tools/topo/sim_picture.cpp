@@ -6,7 +6,7 @@
 #include "sim/hardware/timeline/format_quantities.h"
 #include "tools/picture/palette.h"
 #include "tools/topo/machine_renderings.h"
-#include "tools/topo/sketch.h"
+#include "tools/topo/machine_sketcher.h"
 
 namespace trellis::tools {
 namespace {
@@ -210,7 +210,7 @@ class Drawing {
 
   const sim::Machine& machine_;
   const Use& use_;
-  const Sketcher sketcher_;
+  const MachineSketcher sketcher_;
   std::string title_;
   bool many_wires_ = false;
 };

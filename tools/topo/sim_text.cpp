@@ -34,7 +34,7 @@ std::string source_words(const Figure& f) {
 
 // Whether a figure matters to a transfer: one of links, memory, engines or software.
 bool describes(std::string_view key, const Machine& machine) {
-  for (const sim::Level& level : machine.spec().levels)
+  for (const sim::TopologyLevel& level : machine.spec().levels)
     if (key.starts_with(level.name + ".")) return true;
   if (machine.spec().chip.empty()) return false;
   for (const char* prefix : {"hbm.", "collective.", "dma.start", "dma.engine", "dma.engines", "semaphore.latency"})

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <numbers>
 
-#include "tools/topo/sketch.h"
+#include "tools/topo/machine_sketcher.h"
 
 namespace trellis::tools {
 namespace {
@@ -31,7 +31,7 @@ Chip units_below(const std::vector<Chip>& below, std::size_t height) {
 }  // namespace
 
 // A unit with its network interfaces in a row on top.
-Sketcher::Node Sketcher::leaf_unit(std::size_t at, Chip first, bool full) const {
+MachineSketcher::Node MachineSketcher::leaf_unit(std::size_t at, Chip first, bool full) const {
   const FabricLayer& layer = plan_.layers()[at];
   Sketch inner = unit(at, first, full);
   if (layer.inner() > 1 && full) inner = framed(std::move(inner), at, first);
@@ -61,7 +61,8 @@ Sketcher::Node Sketcher::leaf_unit(std::size_t at, Chip first, bool full) const 
   return node;
 }
 
-Sketcher::Node Sketcher::branch(std::size_t at, Chip first, Chip units, std::size_t height, bool full) const {
+MachineSketcher::Node MachineSketcher::branch(std::size_t at, Chip first, Chip units, std::size_t height,
+                                              bool full) const {
   if (height == 0) return leaf_unit(at, first, full);
   const FabricLayer& layer = plan_.layers()[at];
   const std::vector<Chip> below = plan_.below(layer);
@@ -100,8 +101,8 @@ Sketcher::Node Sketcher::branch(std::size_t at, Chip first, Chip units, std::siz
 
 // Children side by side, with the switches that join them above. `cut`: index of the child before which some are left
 // out; 0: none are.
-Sketcher::Node Sketcher::joined(std::size_t at, std::vector<Node> nodes, Chip cut, std::size_t height,
-                                Chip first) const {
+MachineSketcher::Node MachineSketcher::joined(std::size_t at, std::vector<Node> nodes, Chip cut, std::size_t height,
+                                              Chip first) const {
   const FabricLayer& layer = plan_.layers()[at];
   const std::vector<Chip> below = plan_.below(layer);
   const bool top = height == below.size(), spines = top && layer.level.kind == "clos" && height > 1;
@@ -142,13 +143,13 @@ Sketcher::Node Sketcher::joined(std::size_t at, std::vector<Node> nodes, Chip cu
   return node;
 }
 
-Sketch Sketcher::tree(std::size_t at, Chip first) const {
+Sketch MachineSketcher::tree(std::size_t at, Chip first) const {
   const FabricLayer& layer = plan_.layers()[at];
   return branch(at, first, layer.fabric->size(), plan_.below(layer).size(), true).sketch;
 }
 
 // All groups in a circle, each joined to every other; beside them the first group in full.
-Sketch Sketcher::dragonfly(std::size_t at, Chip first) const {
+Sketch MachineSketcher::dragonfly(std::size_t at, Chip first) const {
   const FabricLayer& layer = plan_.layers()[at];
   const Chip groups = layer.fabric->dims()[2], chips = strides(layer)[2];
   const std::vector<Chip> shown = kept(groups, 40);
@@ -185,7 +186,7 @@ Sketch Sketcher::dragonfly(std::size_t at, Chip first) const {
   return s;
 }
 
-Sketch Sketcher::group(std::size_t at, Chip first) const {
+Sketch MachineSketcher::group(std::size_t at, Chip first) const {
   const FabricLayer& layer = plan_.layers()[at];
   const auto& dims = layer.fabric->dims();
   const auto stride = strides(layer);

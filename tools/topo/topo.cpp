@@ -7,7 +7,7 @@
 #include <stdexcept>
 
 #include "launch/launch_on_hosts.h"
-#include "launch/remote.h"
+#include "launch/remote_shell.h"
 #include "sim/cluster/machine/import/machine_argument.h"
 #include "text/nearest.h"
 #include "text/refuse.h"
@@ -77,7 +77,8 @@ void add_draw(CLI::App& app, Options& o) {
 PlacedRanks placed_on(const TopoMachine& machine, const Options& o) {
   if (o.ranks && (*o.ranks < 1 || *o.ranks > most_ranks)) text::refuse("-n {}: expected 1 to {}", *o.ranks, most_ranks);
   if (o.equal && !o.ranks) throw std::invalid_argument("--equal needs -n, the number of ranks");
-  PlacedRanks placed{.ranks = o.ranks.value_or(0), .share = o.equal ? CoreSharePolicy::equal : CoreSharePolicy::one};
+  PlacedRanks placed{.ranks = o.ranks.value_or(0),
+                     .share = o.equal ? CoreAllocationPolicy::equal : CoreAllocationPolicy::one};
   if (o.ranks) placed.threads = rank_threads(machine, *o.ranks, placed.share);
   return placed;
 }

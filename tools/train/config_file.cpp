@@ -13,8 +13,8 @@
 #include "text/refuse.h"
 #include "tools/program/output.h"
 #include "tools/train/config_interpolation.h"
+#include "train/config/apply_config_keys.h"
 #include "train/config/hf/hf_config.h"
-#include "train/config/keys.h"
 
 namespace trellis::tools {
 namespace {

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "text/number.h"
+#include "text/number_parsing.h"
 #include "text/refuse.h"
 
 namespace trellis::tools {

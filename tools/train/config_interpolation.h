@@ -4,7 +4,7 @@
 #include <map>
 #include <string>
 
-#include "train/config/keys.h"
+#include "train/config/apply_config_keys.h"
 
 namespace trellis::tools {
 

@@ -5,8 +5,8 @@
 #include <optional>
 #include <stdexcept>
 
-#include "measure/words.h"
-#include "text/number.h"
+#include "measure/bench_names.h"
+#include "text/number_parsing.h"
 #include "text/refuse.h"
 #include "text/words.h"
 

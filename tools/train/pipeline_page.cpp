@@ -18,7 +18,7 @@ std::string row(const std::vector<std::string>& cells, const char* cell) {
   return text + "</tr>\n";
 }
 
-std::string figures(const train::PipelineSchedule& s, const train::Timing& t) {
+std::string figures(const train::PipelineSchedule& s, const train::PipelineTiming& t) {
   std::string text = "<table>" + row({"rank", "stages", "busy", "idle", "most activations alive"}, "th");
   for (std::size_t r = 0; r < s.ranks.size(); ++r) {
     std::vector<std::int32_t> stages;
@@ -64,7 +64,7 @@ std::string made_by() {
 
 }  // namespace
 
-std::string pipeline_picture(const train::PipelineSchedule& s, const train::Timing& t) {
+std::string pipeline_picture(const train::PipelineSchedule& s, const train::PipelineTiming& t) {
   constexpr double left = 70, row = 26, top = 44;
   const double unit = std::max(4.0, std::min(22.0, 1600.0 / static_cast<double>(t.end)));
   const double height = top + row * static_cast<double>(s.ranks.size()) + 30;
@@ -95,7 +95,7 @@ std::string pipeline_picture(const train::PipelineSchedule& s, const train::Timi
   return std::move(svg).finish();
 }
 
-std::string pipeline_page(const train::PipelineSchedule& s, const train::Timing& t, const train::Mesh& mesh) {
+std::string pipeline_page(const train::PipelineSchedule& s, const train::PipelineTiming& t, const train::Mesh& mesh) {
   const std::string title = fmt::format("{}: {} ranks in a pipeline", s.name, s.shape.ranks);
   return fmt::format(
       "<!doctype html>\n<html lang='en'><head><meta charset='utf-8'><meta name='viewport' content='width=device-width'>"

@@ -10,10 +10,10 @@
 
 namespace trellis::tools {
 
-std::string pipeline_picture(const train::PipelineSchedule&, const train::Timing&);  // SVG
+std::string pipeline_picture(const train::PipelineSchedule&, const train::PipelineTiming&);  // SVG
 
 // Self-contained HTML.
-std::string pipeline_page(const train::PipelineSchedule&, const train::Timing&, const train::Mesh&);
+std::string pipeline_page(const train::PipelineSchedule&, const train::PipelineTiming&, const train::Mesh&);
 
 // The files of tools/train/web, which the build embeds.
 extern const std::string_view pipeline_style, pipeline_controls, pipeline_script;

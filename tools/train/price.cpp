@@ -6,7 +6,7 @@
 #include <stdexcept>
 
 #include "sim/cluster/machine/import/machine_argument.h"
-#include "text/number.h"
+#include "text/number_parsing.h"
 #include "text/refuse.h"
 #include "tools/answer/asked_machine.h"
 #include "tools/answer/noise.h"
@@ -16,10 +16,10 @@
 #include "tools/program/command.h"
 #include "tools/program/output.h"
 #include "tools/train/config_file.h"
+#include "tools/train/operation_times_option.h"
 #include "tools/train/run/plugins.h"
+#include "tools/train/step_price_report.h"
 #include "tools/train/step_pricing.h"
-#include "tools/train/step_words.h"
-#include "tools/train/times_option.h"
 
 namespace trellis::tools {
 namespace {
@@ -30,7 +30,7 @@ struct Options {
   sim::StepOptions step;
   int ranks = 0;
   std::string order = "data", mtbf, checkpoint, save = "60s", restart = "10min";
-  sim::NoiseRuns noise;
+  sim::NoiseOptions noise;
   bool json = false, whole = false;
 };
 

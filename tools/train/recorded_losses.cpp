@@ -1,7 +1,7 @@
 #include <filesystem>
 
-#include "text/file.h"
-#include "text/number.h"
+#include "text/number_parsing.h"
+#include "text/read_file.h"
 #include "text/refuse.h"
 #include "text/words.h"
 #include "tools/train/loss_curve.h"

@@ -8,7 +8,7 @@
 #include "sim/cluster/machine/rank_capacity.h"
 #include "train/whole/check.h"
 #include "train/whole/graph.h"
-#include "train/whole/utilization.h"
+#include "train/whole/model_flops.h"
 
 namespace trellis::tools {
 
@@ -69,7 +69,7 @@ PreparedStep::PreparedStep(const StepConfig& config, Rank world, const sim::Mach
 
 sim::Time PreparedStep::time(const sim::StepFactors& factors) { return laid_->pricer->price(factors).time; }
 
-sim::NoisyTimes PreparedStep::noisy(const sim::NoiseRuns& runs) {
+sim::NoisyTimes PreparedStep::noisy(const sim::NoiseOptions& runs) {
   return sim::draw_noise(runs, [&](std::uint64_t seed) { return laid_->pricer->noisy(factors_, seed).time; });
 }
 
@@ -92,12 +92,13 @@ PricedStep PreparedStep::price() {
   return p;
 }
 
-StepNeeds needs_of(const StepConfig& config, Rank world, const sim::Machine& machine, const sim::StepOptions& options) {
+StepBoundInputs needs_of(const StepConfig& config, Rank world, const sim::Machine& machine,
+                         const sim::StepOptions& options) {
   const train::Derived derived = train::derive(config, world);
   // Micro-batches beyond `enough` take no more memory, except for their inputs.
   const auto stages = static_cast<std::size_t>(config.strategy.pipeline);
   const std::size_t enough = std::max<std::size_t>(2 * stages, 4);
-  StepNeeds needs{.micro_batches = derived.micro_batches, .laid_out = std::min(enough, derived.micro_batches)};
+  StepBoundInputs needs{.micro_batches = derived.micro_batches, .laid_out = std::min(enough, derived.micro_batches)};
   StepConfig few = config;
   few.global_batch_size = needs.laid_out * config.micro_batch_size * static_cast<std::size_t>(derived.mesh.data);
   train::CompactStep step = train::compact_step(few, world, false);

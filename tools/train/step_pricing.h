@@ -6,12 +6,12 @@
 #include <string>
 #include <vector>
 
-#include "schedule/graph/graph.h"
-#include "schedule/graph/memory.h"
+#include "schedule/graph/execution_graph.h"
+#include "schedule/graph/peak_memory.h"
 #include "sim/cluster/answer/noise.h"
 #include "sim/cluster/workload/goodput.h"
 #include "sim/cluster/workload/step_price.h"
-#include "train/whole/compact.h"
+#include "train/whole/compact_step.h"
 
 namespace trellis::tools {
 
@@ -59,7 +59,7 @@ class PreparedStep {
   double flops() const;                                         // of all ranks: the model's own, recomputation left out
   sim::Time time(const sim::StepFactors&);
   PricedStep price();
-  sim::NoisyTimes noisy(const sim::NoiseRuns&);
+  sim::NoisyTimes noisy(const sim::NoiseOptions&);
 
  private:
   struct Laid;
@@ -74,11 +74,12 @@ PricedStep price_of(const train::StepConfig&, train::Rank world, const sim::Mach
 
 // What a step's bounds are computed from: the ranks' own times, and memory. Found from a step of fewer micro-batches
 // that is neither proved nor priced.
-struct StepNeeds {
-  std::vector<sim::ClassLocalTime> work;  // by class, of the micro-batches laid out
+struct StepBoundInputs {
+  std::vector<sim::RankClassLocalTime> work;  // by class, of the micro-batches laid out
   std::size_t micro_batches = 1, laid_out = 1;
   double memory = 0;  // the most of a class, in bytes
 };
-StepNeeds needs_of(const train::StepConfig&, train::Rank world, const sim::Machine&, const sim::StepOptions& = {});
+StepBoundInputs needs_of(const train::StepConfig&, train::Rank world, const sim::Machine&,
+                         const sim::StepOptions& = {});
 
 }  // namespace trellis::tools

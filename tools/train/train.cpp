@@ -22,15 +22,15 @@
 #include "text/refuse.h"
 #include "tools/answer/timeline_file.h"
 #include "tools/program/command.h"
-#include "tools/program/interruption.h"
+#include "tools/program/interrupt_poller.h"
 #include "tools/program/output.h"
 #include "tools/program/progress.h"
 #include "tools/train/config_file.h"
 #include "tools/train/loss_curve.h"
 #include "tools/train/neuron_environment.h"
 #include "tools/train/run/plugins.h"
-#include "tools/train/run/profile.h"
-#include "train/config/keys.h"
+#include "tools/train/run/step_profiler.h"
+#include "train/config/apply_config_keys.h"
 #include "train/trainer/trainer.h"
 
 namespace trellis::tools {
@@ -120,8 +120,8 @@ class ProgressBar : public train::Callback {
   std::int64_t begin_ = 0;
 };
 
-// Runs in a thread of its own until `stop`. This thread unblocks SIGINT and SIGTERM, which an Interrupts blocks in the
-// others, so the kernel delivers them to it, and they end the process.
+// Runs in a thread of its own until `stop`. This thread unblocks SIGINT and SIGTERM, which an InterruptPoller blocks in
+// the others, so the kernel delivers them to it, and they end the process.
 void take_signals(const std::stop_token& stop) {
   sigset_t both;
   sigemptyset(&both);
@@ -134,12 +134,12 @@ void take_signals(const std::stop_token& stop) {
 }
 
 int train_here(const Options& o, ReadConfig read) {
-  const Interrupts interrupts;
+  const InterruptPoller interrupts;
   // Until the first step, a signal ends the process at once: there is nothing yet that a checkpoint would keep.
   std::optional<std::jthread> before_steps(take_signals);
   const ccl::LaunchedProcess launched = ccl::launched_from_environment();
   if (launched.rank == 0 && !o.curve.empty()) expect_writable(o.curve);
-  if (launched.rank == 0) Profile::expect_file(o.profile);
+  if (launched.rank == 0) StepProfiler::expect_file(o.profile);
   const ccl::Config config = ccl::config_from_environment();
   const auto store = ccl::store_from_environment(launched, ccl::Clock::now() + config.timeout);
   const auto world = ccl::Communicator::create(store, launched.rank, launched.ranks, config);
@@ -170,7 +170,7 @@ int train_here(const Options& o, ReadConfig read) {
                                       .say = show,
                                       .stop = [&] { return interrupts.asked(); }}};
   parts.callbacks.push_back(bar);
-  const auto profile = std::make_shared<Profile>(o.profile, o.profile_step);
+  const auto profile = std::make_shared<StepProfiler>(o.profile, o.profile_step);
   if (!o.profile.empty()) parts.callbacks.push_back(profile);
   const train::TrainingResult result = train::Trainer(job, *world, parts).fit();
   world->finalize();

@@ -4,9 +4,9 @@
 #include <filesystem>
 #include <map>
 
-#include "schedule/graph/memory.h"
+#include "schedule/graph/graph_text.h"
 #include "schedule/graph/merge_computations.h"
-#include "schedule/graph/print.h"
+#include "schedule/graph/peak_memory.h"
 #include "tools/program/cli_checks.h"
 #include "tools/program/command.h"
 #include "tools/program/output.h"
@@ -92,7 +92,7 @@ void add_class(Table& table, const train::RankStep& step, const schedule::RankCl
 }
 
 // The schedule in time, by the FLOPs of its own stages.
-train::Timing timing_of(const train::PipelineSchedule& schedule, const std::vector<train::RankStep>& classes) {
+train::PipelineTiming timing_of(const train::PipelineSchedule& schedule, const std::vector<train::RankStep>& classes) {
   std::vector<train::StageCosts> costs(static_cast<std::size_t>(schedule.shape.stages()));
   for (std::int32_t p = 0; p < schedule.shape.ranks; ++p)
     for (std::int32_t chunk = 0; chunk < schedule.shape.chunks; ++chunk)
@@ -172,7 +172,7 @@ int draw_schedule(const Options& o) {
   const ReadConfig read = read_job(o);
   const train::Derived derived = train::derive(read.job.step, ranks_of(o, read.job));
   const train::PipelineSchedule s = train::schedule_of(read.job.step, derived);
-  const train::Timing timing = train::simulate(s, {}, train::MessageMode::buffered);
+  const train::PipelineTiming timing = train::simulate(s, {}, train::MessageMode::buffered);
   write_output(o.output, std::filesystem::path(o.output).extension() == ".html"
                              ? pipeline_page(s, timing, train::Mesh(derived.mesh, read.job.step.wiring))
                              : pipeline_picture(s, timing));

@@ -10,14 +10,14 @@
 #include <system_error>
 
 #include "ccl/config.h"
-#include "ccl/plan/check.h"
-#include "ccl/plan/host/host_chooser.h"
+#include "ccl/plan/call_check.h"
+#include "ccl/plan/host/host_algorithm_chooser.h"
 #include "ccl/rendezvous/environment.h"
 #include "kernels/dispatch/cpu.h"
 #include "launch/run_on_ranks.h"
 #include "measure/selection_rules.h"
 #include "net/descriptor.h"
-#include "schedule/algorithms/tuner.h"
+#include "schedule/algorithms/size_range_tuner.h"
 #include "text/refuse.h"
 #include "tools/program/cli_checks.h"
 #include "tools/program/command.h"
@@ -27,7 +27,7 @@
 #include "tools/program/provenance.h"
 #include "tools/program/table.h"
 #include "tools/schedule/request_options.h"
-#include "tools/tune/predict.h"
+#include "tools/tune/host_prediction.h"
 
 namespace trellis::tools {
 
@@ -130,9 +130,9 @@ Measured measured(const RankContext& context, Collective c, kernels::DType type,
   const BenchSettings s = settings_for(c);
   BenchContext bench(s, context);
   try {
-    Contest contest(bench, context, c, type, choices);
+    AlgorithmContest contest(bench, context, c, type, choices);
     Measured all;
-    schedule::Tuner<CandidateCost> tuner;
+    schedule::SizeRangeTuner<CandidateCost> tuner;
     for (const std::uint64_t bytes : sizes) {
       progress.next(fmt::format("{} on {} ranks, {}", schedule::name(c), context.ranks, bytes_text(bytes)));
       all.costs.push_back({bytes, contest.run(bytes, tuner.held())});
@@ -328,7 +328,7 @@ int explain(const Options& o) {
   return run_on_ranks({.ranks = ranks, .timeout = s.timeout}, [&, c = c, bytes = bytes](const RankContext& context) {
     BenchContext bench(s, context);
     try {
-      Contest contest(bench, context, c, type_of(o), choices);
+      AlgorithmContest contest(bench, context, c, type_of(o), choices);
       const std::vector<CandidateCost> costs = contest.run(bytes, nullptr);
       ccl::Call call = calls_for(s, bytes, type_of(o), kernels::Reduction::sum, 0, context.ranks).front();
       const ccl::BufferBytes e = ccl::extents_of(call, 0, context.ranks);

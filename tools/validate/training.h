@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "measure/published/record.h"
-#include "tools/train/times_option.h"
+#include "tools/train/operation_times_option.h"
 #include "tools/validate/training_records.h"
 
 namespace trellis::tools {

@@ -79,7 +79,7 @@ int run(const Options& o) {
                        [&](const measure::Record& r) { return r.id.starts_with(o.only); });
   const TrainingRecords found = training_records(read_input(o.setups.empty() ? beside : o.setups), asked);
   if (found.records.empty() && found.faults.empty()) text::refuse("{}: no record of it is among the setups", o.file);
-  const Interrupts interrupts;
+  const InterruptPoller interrupts;
   InterruptWatchdog prompt_end(interrupts);
   Progress progress(found.records.size());
   const TrainingValidation training = training_answer(

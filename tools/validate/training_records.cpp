@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
-#include "text/number.h"
+#include "text/number_parsing.h"
 #include "text/refuse.h"
 #include "tools/train/config_file.h"
 

@@ -18,7 +18,7 @@
 #include "text/refuse.h"
 #include "tools/answer/price_progress.h"
 #include "tools/program/command.h"
-#include "tools/program/interruption.h"
+#include "tools/program/interrupt_poller.h"
 #include "tools/program/json_text.h"
 #include "tools/program/output.h"
 #include "tools/program/output_option.h"
@@ -116,7 +116,7 @@ std::string json_of(const std::vector<ComparedRecord>& all, const OfRecord& left
     r["why_not"] = c.answer.simulated ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(c.answer.why_not);
     out["records"].push_back(std::move(r));
   }
-  const RankingAccuracy order = ranking(all);
+  const KernelRankingAccuracy order = ranking(all);
   out["order"] = {{"ladders", order.ladders}, {"pairs", order.pairs}, {"tau", order.tau}};
   if (left_out)
     for (const auto& [kind, accuracy] : hold_out(all, left_out)) put(out["held_out"][kind], accuracy);
@@ -166,7 +166,7 @@ std::string report(const std::vector<ComparedRecord>& all, const OfRecord& left_
     if (c.answer.simulated) out += line_text(c, width);
   out += totals_text("not fitted", totals(all, false)) + totals_text("fitted", totals(all, true));
   if (left_out) out += totals_text("left out, others fitted", hold_out(all, left_out));
-  if (const RankingAccuracy order = ranking(all); order.pairs > 0)
+  if (const KernelRankingAccuracy order = ranking(all); order.pairs > 0)
     out += fmt::format("\norder of {} kernels' versions: Kendall's tau {:.2f} over {} pairs\n", order.ladders,
                        order.tau, order.pairs);
   out += "\nnot modelled\n";
@@ -188,7 +188,7 @@ std::vector<ComparedRecord> compared(const std::vector<Record>& records, const s
     const std::optional<RecordAnswer> step = steps ? steps->of(r, stopped) : std::nullopt;
     return step ? *step : answer(r, records);
   };
-  const Interrupts interrupts;
+  const InterruptPoller interrupts;
   InterruptWatchdog prompt_end(interrupts);
   Progress progress(static_cast<std::size_t>(std::ranges::count_if(records, wanted)));
   for (const Record& r : records) {

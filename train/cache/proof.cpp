@@ -9,8 +9,8 @@
 #include <stdexcept>
 
 #include "kernels/dispatch/build_id.h"
+#include "schedule/graph/graph_text.h"
 #include "schedule/graph/merge_computations.h"
-#include "schedule/graph/print.h"
 #include "train/checkpoint/shard.h"
 #include "train/config/canonical.h"
 #include "train/config/plugin_code.h"

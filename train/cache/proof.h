@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "schedule/graph/memory.h"
+#include "schedule/graph/peak_memory.h"
 #include "train/config/config.h"
 
 namespace trellis::train {

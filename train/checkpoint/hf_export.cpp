@@ -9,10 +9,10 @@
 #include <utility>
 
 #include "text/refuse.h"
-#include "train/checkpoint/hf_names.h"
+#include "train/checkpoint/hf_tensor_mapping.h"
 #include "train/config/hf/hf_config.h"
 #include "train/data/input_file.h"
-#include "train/whole/step.h"
+#include "train/whole/rank_step.h"
 
 namespace trellis::train {
 
@@ -31,15 +31,15 @@ constexpr const char* carried[] = {"tokenizer.json",     "tokenizer_config.json"
 
 struct Part {
   const Parameter* parameter;
-  HfPlace place;
+  HfTensorMapping place;
 };
 
 class Exporting {
  public:
-  Exporting(const TensorSource& source, const StepConfig& config, const HfExportOptions& options)
+  Exporting(const CheckpointReader& source, const StepConfig& config, const HfExportOptions& options)
       : source_(source), options_(options), alpha_(alpha_of(source, options.merge)), step_(laid_out(config)) {
     for (const Parameter& p : step_.parameters.all()) {
-      HfPlace place = hf_place(config, p.name);
+      HfTensorMapping place = hf_place(config, p.name);
       const std::string name = place.name;
       tensors_[name].push_back({&p, std::move(place)});
     }
@@ -86,7 +86,7 @@ class Exporting {
     StepConfig c;
     c.model = config.model, c.experts = config.experts;
     c.seq_length = 2;
-    return lay_out(c, 1, 0, Purpose::evaluate);
+    return lay_out(c, 1, 0, StepPurpose::evaluate);
   }
 
   static TensorSlice theirs(const std::vector<Part>& parts) { return parts[0].place.theirs(parts[0].parameter->slice); }
@@ -116,7 +116,7 @@ class Exporting {
     return out;
   }
 
-  const TensorSource& source_;
+  const CheckpointReader& source_;
   const HfExportOptions& options_;
   double alpha_;
   RankStep step_;
@@ -129,7 +129,7 @@ const char* torch_name(DType t) {
 
 }  // namespace
 
-std::vector<std::string> export_hf(const TensorSource& source, const StepConfig& config, const fs::path& folder,
+std::vector<std::string> export_hf(const CheckpointReader& source, const StepConfig& config, const fs::path& folder,
                                    const HfExportOptions& options) {
   if (fs::exists(folder) && !(fs::is_directory(folder) && fs::is_empty(folder)))
     text::refuse("{} is there already: expected a new or an empty folder", folder.string());

@@ -20,7 +20,7 @@ struct HfExportOptions {
 
 // Returns the names of the files. Throws invalid_argument where the folder is not empty, or the checkpoint lacks a
 // part of the model.
-std::vector<std::string> export_hf(const TensorSource&, const StepConfig&, const std::filesystem::path& folder,
+std::vector<std::string> export_hf(const CheckpointReader&, const StepConfig&, const std::filesystem::path& folder,
                                    const HfExportOptions& = {});
 
 }  // namespace trellis::train

@@ -5,13 +5,13 @@
 
 #include "text/refuse.h"
 #include "train/checkpoint/save_load.h"
-#include "train/whole/step.h"
+#include "train/whole/rank_step.h"
 
 namespace trellis::train {
 namespace {
 
 // The rectangle of a source's tensor as bytes of the type.
-std::vector<std::byte> read_as(const TensorSource& source, const std::string& name, const TensorSlice& slice,
+std::vector<std::byte> read_as(const CheckpointReader& source, const std::string& name, const TensorSlice& slice,
                                DType type) {
   std::vector<float> values(slice.elements());
   source.read(name, slice, values.data());
@@ -20,7 +20,7 @@ std::vector<std::byte> read_as(const TensorSource& source, const std::string& na
 
 // The name under which a source has the tensor. A master that it lacks is read from the parameter, and a parameter in
 // f32 from the master. Empty: it has none.
-std::string found_in(const TensorSource& source, const std::string& name, DType type) {
+std::string found_in(const CheckpointReader& source, const std::string& name, DType type) {
   if (source.has(name)) return widest(source, name, type);
   const std::size_t colon = name.find(':');
   return colon != name.npos && name.starts_with("master:") ? name.substr(colon + 1) : "";
@@ -28,10 +28,10 @@ std::string found_in(const TensorSource& source, const std::string& name, DType 
 
 }  // namespace
 
-std::filesystem::path reshard(const TensorSource& source, const StepConfig& config, Rank world,
+std::filesystem::path reshard(const CheckpointReader& source, const StepConfig& config, Rank world,
                               const std::filesystem::path& root) {
-  const Origin& was = source.info().origin;
-  const Differences d = differences(was, {.step = config, .trainer = {}, .data = {}, .experiment = {}}, {}, true);
+  const TrainingProvenance& was = source.info().origin;
+  const ResumeDifferences d = differences(was, {.step = config, .trainer = {}, .data = {}, .experiment = {}}, {}, true);
   if (!d.refused.empty()) text::refuse("the checkpoint is of another model: {}", fmt::join(d.refused, "; "));
   const std::filesystem::path tag = root / tag_name(source.info().step);
   std::filesystem::create_directories(tag);

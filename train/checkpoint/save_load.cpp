@@ -10,7 +10,7 @@
 
 #include "kernels/layers/matmul.h"
 #include "kernels/reduce/cast.h"
-#include "train/update/state.h"
+#include "train/update/optimizer_state.h"
 
 namespace trellis::train {
 namespace {
@@ -18,13 +18,13 @@ namespace {
 constexpr std::string_view master = "master:", first_of_two = "first_moment:";
 constexpr std::string_view moment_alone = "momentum:";  // SGD's momentum is a sum, while AdamW's first moment is a mean
 
-std::string first_moment(const ParameterState& s) {
+std::string first_moment(const OptimizerState& s) {
   return std::string(s.second == no_tensor ? moment_alone : first_of_two) + s.parameter->name;
 }
-std::string second_moment(const ParameterState& s) { return "second_moment:" + s.parameter->name; }
+std::string second_moment(const OptimizerState& s) { return "second_moment:" + s.parameter->name; }
 
 // If several ranks hold the same elements, the first one saves them.
-bool saves(const RankStep& step, const ParameterState& s, bool parameter) {
+bool saves(const RankStep& step, const OptimizerState& s, bool parameter) {
   const Parameter& p = *s.parameter;
   if (!p.first_copy) return false;
   const bool sharded = !parameter && step.config.strategy.zero1;
@@ -38,7 +38,7 @@ std::vector<ShardTensor> tensors_of(const RankStep& step, bool masters, const Te
   const auto add = [&](const std::string& name, TensorId t, const TensorSlice& slice) {
     if (t != no_tensor && slice.elements() > 0) all.push_back({name, step.program.tensor(t).type, slice, at(t)});
   };
-  for (const ParameterState& s : step.states) {
+  for (const OptimizerState& s : step.states) {
     const Parameter& p = *s.parameter;
     if (saves(step, s, true)) add(p.name, p.value, p.slice);
     if (!saves(step, s, false)) continue;
@@ -159,7 +159,7 @@ void CheckpointSaver::together(const std::filesystem::path& tag, const std::func
     throw std::runtime_error(fmt::format("checkpoint {}: {} ranks could not write", tag.string(), failed));
 }
 
-bool has_optimizer_state(const TensorSource& source) {
+bool has_optimizer_state(const CheckpointReader& source) {
   return std::ranges::any_of(source.names(), [](const std::string& name) {
     return name.starts_with(moment_alone) || name.starts_with(first_of_two);
   });
@@ -167,7 +167,7 @@ bool has_optimizer_state(const TensorSource& source) {
 
 namespace {
 
-void put(const RankStep& step, Runner& memory, const TensorSource& source, const std::string& name,
+void put(const RankStep& step, Runner& memory, const CheckpointReader& source, const std::string& name,
          const TensorSlice& slice, TensorId to) {
   std::vector<float> values(slice.elements());
   source.read(name, slice, values.data());
@@ -180,24 +180,24 @@ void put(const RankStep& step, Runner& memory, const TensorSource& source, const
 
 }  // namespace
 
-std::string widest(const TensorSource& source, const std::string& name, DType type) {
+std::string widest(const CheckpointReader& source, const std::string& name, DType type) {
   std::string saved = std::string(master) + name;
   return type == DType::f32 && source.has(saved) ? saved : name;
 }
 
-void load_parameters(const RankStep& step, Runner& memory, const TensorSource& source) {
+void load_parameters(const RankStep& step, Runner& memory, const CheckpointReader& source) {
   for (const Parameter& p : step.parameters.all())
     put(step, memory, source, widest(source, p.name, step.program.tensor(p.value).type), p.slice, p.value);
 }
 
-bool has_state(const RankStep& step, const TensorSource& source) {
-  return std::ranges::all_of(step.states, [&](const ParameterState& s) {
+bool has_state(const RankStep& step, const CheckpointReader& source) {
+  return std::ranges::all_of(step.states, [&](const OptimizerState& s) {
     if (s.slice.elements() == 0 || s.frozen()) return true;
     return source.has(first_moment(s)) && (s.second == no_tensor || source.has(second_moment(s)));
   });
 }
 
-bool load(Job& job, const TensorSource& source, bool wanted) {
+bool load(Job& job, const CheckpointReader& source, bool wanted) {
   const RankStep& step = job.step();
   const bool state = wanted && has_state(step, source);
   job.runner().settle();
@@ -205,12 +205,12 @@ bool load(Job& job, const TensorSource& source, bool wanted) {
   const auto put = [&](const std::string& name, const TensorSlice& slice, TensorId to) {
     train::put(step, memory, source, name, slice, to);
   };
-  const auto moment = [&](const std::string& name, const ParameterState& s, TensorId to) {
+  const auto moment = [&](const std::string& name, const OptimizerState& s, TensorId to) {
     if (to == no_tensor) return;
     if (state) return put(name, s.slice, to);
     std::fill_n(memory.as<float>(to), s.elements(), 0.0F);
   };
-  for (const ParameterState& s : step.states) {
+  for (const OptimizerState& s : step.states) {
     const std::string& name = s.parameter->name;
     // An adapter that the source lacks keeps its initial values: the source was trained without it.
     if (source.has(name) || name.find(".lora_") == name.npos) {
@@ -224,7 +224,7 @@ bool load(Job& job, const TensorSource& source, bool wanted) {
   return state;
 }
 
-bool merge_adapter(const TensorSource& source, const std::string& name, double alpha, DType type,
+bool merge_adapter(const CheckpointReader& source, const std::string& name, double alpha, DType type,
                    std::vector<float>& values) {
   constexpr std::string_view ending = ".weight";
   if (!name.ends_with(ending)) return false;
@@ -242,14 +242,15 @@ bool merge_adapter(const TensorSource& source, const std::string& name, double a
   return true;
 }
 
-double alpha_of(const TensorSource& source, const AdapterMergeOptions& merge) {
+double alpha_of(const CheckpointReader& source, const AdapterMergeOptions& merge) {
   const double alpha = merge.alpha != 0 ? merge.alpha : source.info().lora_alpha;
   if (merge.merge && !(alpha > 0))
     throw std::invalid_argument("the checkpoint does not say its adapters' alpha: expected --lora-alpha");
   return alpha;
 }
 
-void export_weights(const TensorSource& source, const std::filesystem::path& path, const AdapterMergeOptions& merge) {
+void export_weights(const CheckpointReader& source, const std::filesystem::path& path,
+                    const AdapterMergeOptions& merge) {
   const double alpha = alpha_of(source, merge);
   std::vector<ShardTensor> tensors;
   std::vector<std::vector<std::byte>> bytes;

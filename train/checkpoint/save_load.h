@@ -9,10 +9,10 @@
 #include <thread>
 
 #include "ccl/communicator.h"
-#include "train/checkpoint/tag.h"
+#include "train/checkpoint/checkpoint_folder.h"
 #include "train/step/run.h"
 #include "train/whole/job.h"
-#include "train/whole/step.h"
+#include "train/whole/rank_step.h"
 
 namespace trellis::train {
 
@@ -20,7 +20,7 @@ struct SaveOptions {
   bool masters = true;
   bool asynchronous = false;  // return when the state is copied; one save at a time
   Retention keep = {};
-  Origin origin = {};  // of rank 0
+  TrainingProvenance origin = {};  // of rank 0
 };
 
 class CheckpointSaver {
@@ -47,21 +47,21 @@ class CheckpointSaver {
   std::shared_ptr<Copy> copy_;  // kept for the next save: new pages would take longer than the copying
 };
 
-bool has_optimizer_state(const TensorSource&);
+bool has_optimizer_state(const CheckpointReader&);
 
 // The name of the tensor from which a parameter of this type is read: for f32 its master, if the source has one,
 // because the parameter beside it is a narrower copy; else the parameter.
-std::string widest(const TensorSource&, const std::string& name, DType);
+std::string widest(const CheckpointReader&, const std::string& name, DType);
 
 // Whether a source has optimizer state for all that the rank trains.
-bool has_state(const RankStep&, const TensorSource&);
+bool has_state(const RankStep&, const CheckpointReader&);
 
 // Loads parameters; masters, which are copied from the parameters where the source has none; and moments, if `state` is
 // set and the source has_state. Else moments start at zero. Returns whether moments were loaded.
-bool load(Job&, const TensorSource&, bool state = true);
+bool load(Job&, const CheckpointReader&, bool state = true);
 
 // Loads the parameters of a step that is not trained.
-void load_parameters(const RankStep&, Runner&, const TensorSource&);
+void load_parameters(const RankStep&, Runner&, const CheckpointReader&);
 
 // The tensors that a rank saves, without their bytes; and the name of its file.
 std::vector<ShardTensor> saved_tensors(const RankStep&, bool masters);
@@ -77,9 +77,9 @@ struct AdapterMergeOptions {
 };
 // Adds alpha / rank x B A to `values`, those of the weight NAME, if it has an adapter; returns whether it has. The type
 // is that of the merged weight: for f32, A and B are read from their masters, where the source has these.
-bool merge_adapter(const TensorSource&, const std::string& name, double alpha, DType, std::vector<float>& values);
-double alpha_of(const TensorSource&,
+bool merge_adapter(const CheckpointReader&, const std::string& name, double alpha, DType, std::vector<float>& values);
+double alpha_of(const CheckpointReader&,
                 const AdapterMergeOptions&);  // throws where adapters are merged and alpha is not known
-void export_weights(const TensorSource&, const std::filesystem::path&, const AdapterMergeOptions& = {});
+void export_weights(const CheckpointReader&, const std::filesystem::path&, const AdapterMergeOptions& = {});
 
 }  // namespace trellis::train

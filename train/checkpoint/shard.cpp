@@ -9,7 +9,7 @@
 
 #include "ccl/atomic_file.h"
 #include "kernels/reduce/cast.h"
-#include "text/number.h"
+#include "text/number_parsing.h"
 #include "text/refuse.h"
 #include "text/words.h"
 

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "text/refuse.h"
-#include "train/config/keys.h"
+#include "train/config/apply_config_keys.h"
 
 namespace trellis::train {
 namespace {

@@ -6,8 +6,8 @@
 
 #include "text/refuse.h"
 #include "text/words.h"
+#include "train/config/apply_config_keys.h"
 #include "train/config/experts/experts_check.h"
-#include "train/config/keys.h"
 
 namespace trellis::train {
 namespace {

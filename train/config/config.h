@@ -1,5 +1,5 @@
 // What a training job is: model, parallel layout, precision, optimizer, data sizes. The fields are those of NxD
-// Training's YAML; config/keys.h has their names.
+// Training's YAML; config/apply_config_keys.h has their names.
 #pragma once
 
 #include <cstdint>

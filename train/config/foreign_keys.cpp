@@ -1,6 +1,6 @@
 // Keys of NxD Training, NeMo and Megatron without a counterpart here: read, with what they mean and why nothing depends
 // on them, or refused where something would.
-#include "train/config/key_list.h"
+#include "train/config/config_key.h"
 
 namespace trellis::train {
 namespace {

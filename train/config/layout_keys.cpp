@@ -2,7 +2,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "train/config/key_list.h"
+#include "train/config/config_key.h"
 
 namespace trellis::train {
 namespace {
@@ -42,7 +42,7 @@ std::string weights_text(const JobConfig& c) { return fmt::format("{}", fmt::joi
 
 std::vector<ConfigKey> strategy_keys() {
   const auto k = [](const char* name, auto... rest) {
-    return key(fmt::format("distributed_strategy.{}", name), ResumePolicy::said, std::move(rest)...);
+    return key(fmt::format("distributed_strategy.{}", name), ChangeOnResume::said, std::move(rest)...);
   };
   const AllowedRange ranks = between(1, most_ranks);
   return {
@@ -62,7 +62,7 @@ std::vector<ConfigKey> strategy_keys() {
 // train_path is not compared when a run is resumed: the data's content is.
 std::vector<ConfigKey> data_keys() {
   const KeySection k{"data"};
-  using enum ResumePolicy;
+  using enum ChangeOnResume;
   return {
       k("micro_batch_size", said, between(1, most_side), [](auto& c) { return &c.step.micro_batch_size; }),
       k("global_batch_size", course, between(1, most_batch), [](auto& c) { return &c.step.global_batch_size; }),

@@ -4,8 +4,8 @@
 #include <iterator>
 
 #include "text/refuse.h"
+#include "train/config/config_key.h"
 #include "train/config/hf/hf_config.h"
-#include "train/config/key_list.h"
 #include "train/config/optimizer_config.h"
 
 namespace trellis::train {
@@ -80,9 +80,9 @@ constexpr double most_layers = 4096;  // a pass through a layer takes some 45 KB
 
 // Keys of rotary positions for sequences longer than the model was made for.
 std::vector<ConfigKey> rope_keys() {
-  using enum ResumePolicy;
+  using enum ChangeOnResume;
   const auto k = [](const char* name, auto... rest) {
-    return key(fmt::format("model.rope_scaling.{}", name), ResumePolicy::model, std::move(rest)...);
+    return key(fmt::format("model.rope_scaling.{}", name), ChangeOnResume::model, std::move(rest)...);
   };
   return {
       {.name = "model.rope_scaling.rope_type",
@@ -108,7 +108,7 @@ std::vector<ConfigKey> rope_keys() {
 
 // The keys of what the model is.
 std::vector<ConfigKey> shape_keys() {
-  using enum ResumePolicy;
+  using enum ChangeOnResume;
   const KeySection k{"model"};
   const AllowedRange side = between(1, most_side), side_or_none = between(0, most_side);
   return {
@@ -156,7 +156,7 @@ std::vector<ConfigKey> shape_keys() {
 
 // The keys of how the model is trained.
 std::vector<ConfigKey> course_keys() {
-  using enum ResumePolicy;
+  using enum ChangeOnResume;
   const KeySection k{"model"};
   const AllowedRange share = from_below(0, 1);
   return {
@@ -186,7 +186,7 @@ std::vector<ConfigKey> model_keys() {
 }
 
 std::vector<ConfigKey> optimizer_keys() {
-  using enum ResumePolicy;
+  using enum ChangeOnResume;
   const KeySection k{"model.optim"};
   const AllowedRange steps = between(0, most_steps), rate = at_least(0);
   AllowedRange norm = above(0);

@@ -1,7 +1,7 @@
 // The keys of precision, of adapters, and of what has no counterpart here.
 #include <fmt/format.h>
 
-#include "train/config/key_list.h"
+#include "train/config/config_key.h"
 
 namespace trellis::train {
 namespace {
@@ -71,7 +71,7 @@ std::string say_dropout(JobConfig&, const KeyValue& v) {
 }  // namespace
 
 std::vector<ConfigKey> other_keys() {
-  using enum ResumePolicy;
+  using enum ChangeOnResume;
   const std::string peft = "model_alignment_strategy.peft.";
   return {
       idle("model.activations_checkpoint_recompute", "the granularity decides"),

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <optional>
 
-#include "text/number.h"
+#include "text/number_parsing.h"
 #include "text/refuse.h"
 
 namespace trellis::train {

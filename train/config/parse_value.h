@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "train/config/keys.h"
-#include "train/config/range.h"
+#include "train/config/allowed_range.h"
+#include "train/config/apply_config_keys.h"
 
 namespace trellis::train {
 

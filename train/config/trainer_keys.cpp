@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cctype>
 
-#include "train/config/key_list.h"
+#include "train/config/config_key.h"
 
 namespace trellis::train {
 namespace {
@@ -66,7 +66,7 @@ std::string set_wiring(JobConfig& c, const KeyValue& v) {
 
 std::vector<ConfigKey> trainer_keys() {
   const KeySection k{"trainer"};
-  using enum ResumePolicy;
+  using enum ChangeOnResume;
   return {
       {.name = "name", .apply = set_name},
       only("model_source", {"hf", "megatron"}, "the names of keys of both are read"),
@@ -94,7 +94,7 @@ std::vector<ConfigKey> trainer_keys() {
 
 std::vector<ConfigKey> experiment_keys() {
   const auto k = [](const char* name, auto... rest) {
-    return key(fmt::format("exp_manager.{}", name), ResumePolicy::silent, std::move(rest)...);
+    return key(fmt::format("exp_manager.{}", name), ChangeOnResume::silent, std::move(rest)...);
   };
   const std::string callback = "exp_manager.checkpoint_callback_params.";
   return {

@@ -25,7 +25,7 @@ std::uint64_t permuted(std::uint64_t i, std::uint64_t n, std::uint64_t key) {
 }
 
 Sampler::Sampler(std::vector<std::unique_ptr<TokenFile>> files, std::size_t length, std::uint64_t seed,
-                 const SampleOptions& options)
+                 const DocumentOptions& options)
     : files_(std::move(files)), length_(length), seed_(seed), options_(options) {
   std::size_t tokens = 0;
   for (const auto& file : files_) {

@@ -5,11 +5,11 @@
 #include <vector>
 
 #include "train/data/source.h"
-#include "train/data/tokens.h"
+#include "train/data/token_file.h"
 
 namespace trellis::train {
 
-struct SampleOptions {
+struct DocumentOptions {
   bool whole_documents = false;  // a sample is a document, cut off or filled up; else files are one stream of tokens
   bool mask_ends = false;        // no document's last token predicts the next one's first
 };
@@ -19,7 +19,7 @@ class Sampler : public DataSource {
  public:
   // Samples of a stream follow each other, `length` tokens and one more to predict, and are of one file each. Throws
   // invalid_argument where there is no sample.
-  Sampler(std::vector<std::unique_ptr<TokenFile>>, std::size_t length, std::uint64_t seed, const SampleOptions& = {});
+  Sampler(std::vector<std::unique_ptr<TokenFile>>, std::size_t length, std::uint64_t seed, const DocumentOptions& = {});
   ~Sampler() override;
   std::uint64_t samples() const override { return samples_; }
   void read(std::uint64_t number, const TokenSample&) const override;
@@ -39,7 +39,7 @@ class Sampler : public DataSource {
   std::vector<std::uint64_t> first_;  // sample of each file, and one past the last
   std::size_t length_;
   std::uint64_t samples_ = 0, seed_;
-  SampleOptions options_;
+  DocumentOptions options_;
 };
 
 // A permutation of 0 .. n-1 by a key, without memory.

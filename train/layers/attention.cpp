@@ -14,7 +14,7 @@
 #include "train/layers/arithmetic.h"
 #include "train/layers/attention/attention_core.h"
 #include "train/layers/attention/context_attention.h"
-#include "train/layers/heads.h"
+#include "train/layers/head_share.h"
 #include "train/layers/rope.h"
 
 namespace trellis::train {

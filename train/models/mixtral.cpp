@@ -3,7 +3,7 @@
 // router and experts of DeepSeek-V3, with its names, behind Llama's attention.
 #include <fmt/format.h>
 
-#include "train/models/llama.h"
+#include "train/models/llama_family.h"
 #include "train/models/transformer_layer.h"
 
 namespace trellis::train {

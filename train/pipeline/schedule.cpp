@@ -50,7 +50,7 @@ PipelineSchedule pipeline_schedule(std::string_view wanted, const PipelineShape&
 
 void add_messages(PipelineSchedule& s) {
   // The times of computations if messages took no time and waited for nothing.
-  const Timing timing = simulate(s, {}, MessageMode::free);
+  const PipelineTiming timing = simulate(s, {}, MessageMode::free);
   struct Dated {
     std::int64_t time;
     bool message;

@@ -25,7 +25,7 @@ class Simulation {
     for (auto* list : {&forward_, &backward_, &weight_, &forward_here_, &backward_here_}) list->assign(places, unknown);
   }
 
-  Timing run() {
+  PipelineTiming run() {
     // The ranks to advance. A rank's step may let other ranks go on, which are then added to them again.
     std::vector<std::size_t> ready(s_.ranks.size());
     for (std::size_t r = 0; r < ready.size(); ++r) ready[r] = r;
@@ -168,7 +168,7 @@ class Simulation {
   const PipelineSchedule& s_;
   std::vector<StageCosts> costs_;  // by stage
   MessageMode messages_;
-  Timing out_;
+  PipelineTiming out_;
   std::vector<std::size_t> next_;
   std::vector<std::int64_t> now_;
   std::vector<std::int32_t> live_;
@@ -178,17 +178,18 @@ class Simulation {
 
 }  // namespace
 
-double Timing::bubble() const {
+double PipelineTiming::bubble() const {
   double idle = 0, sum = 0;
   for (const std::int64_t each : busy) idle += static_cast<double>(end - each), sum += static_cast<double>(each);
   return sum == 0 ? 0 : idle / sum;
 }
 
-Timing simulate(const PipelineSchedule& s, const StageCosts& costs, MessageMode messages) {
+PipelineTiming simulate(const PipelineSchedule& s, const StageCosts& costs, MessageMode messages) {
   return simulate_uneven(s, std::vector<StageCosts>(static_cast<std::size_t>(s.shape.stages()), costs), messages);
 }
 
-Timing simulate_uneven(const PipelineSchedule& s, const std::vector<StageCosts>& of_stages, MessageMode messages) {
+PipelineTiming simulate_uneven(const PipelineSchedule& s, const std::vector<StageCosts>& of_stages,
+                               MessageMode messages) {
   if (of_stages.size() != static_cast<std::size_t>(s.shape.stages()))
     text::refuse("costs of {} stages: expected {}, as the schedule has", of_stages.size(), s.shape.stages());
   return Simulation(s, of_stages, messages).run();

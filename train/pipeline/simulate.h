@@ -13,7 +13,7 @@ namespace trellis::train {
 // sender goes on at once. free: for schedules without messages: what is needed is there as soon as it is made.
 enum class MessageMode : std::uint8_t { rendezvous, buffered, free };
 
-struct Timing {
+struct PipelineTiming {
   std::string fault;  // empty: all slots were done; or which ranks wait for what, or what is missing
   std::int64_t end = 0;
   std::vector<std::vector<std::int64_t>> starts, ends;  // of each slot
@@ -25,7 +25,7 @@ struct Timing {
   double bubble() const;  // idle time over busy time, of all ranks together
 };
 
-Timing simulate(const PipelineSchedule&, const StageCosts& = {}, MessageMode = MessageMode::rendezvous);
-Timing simulate_uneven(const PipelineSchedule&, const std::vector<StageCosts>& of_stages, MessageMode);
+PipelineTiming simulate(const PipelineSchedule&, const StageCosts& = {}, MessageMode = MessageMode::rendezvous);
+PipelineTiming simulate_uneven(const PipelineSchedule&, const std::vector<StageCosts>& of_stages, MessageMode);
 
 }  // namespace trellis::train

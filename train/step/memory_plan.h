@@ -1,5 +1,5 @@
 // Where each tensor of a program lies, and how much memory that takes: known before anything runs. How much each
-// category takes is computed from the step's graph (schedule/graph/memory.h).
+// category takes is computed from the step's graph (schedule/graph/peak_memory.h).
 #pragma once
 
 #include <cstddef>

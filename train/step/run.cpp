@@ -8,7 +8,7 @@
 #include <stdexcept>
 
 #include "ccl/group.h"
-#include "device/give_back.h"
+#include "device/noexcept_release.h"
 #include "device/topology.h"
 #include "kernels/types/convert.h"
 #include "text/refuse.h"

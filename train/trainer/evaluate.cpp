@@ -12,7 +12,7 @@
 
 namespace trellis::train {
 
-Evaluated evaluate(const JobConfig& config, ccl::Communicator& world, const TensorSource& source) {
+EvaluationResult evaluate(const JobConfig& config, ccl::Communicator& world, const CheckpointReader& source) {
   if (config.trainer.limit_val_batches == 0)
     throw std::invalid_argument("trainer.limit_val_batches is 0: expected batches, a share of them, or -1, all");
   JobConfig c = config;

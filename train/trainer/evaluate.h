@@ -2,12 +2,12 @@
 #pragma once
 
 #include "ccl/communicator.h"
-#include "train/checkpoint/tag.h"
+#include "train/checkpoint/checkpoint_folder.h"
 #include "train/config/job_config.h"
 
 namespace trellis::train {
 
-struct Evaluated {
+struct EvaluationResult {
   double loss = 0;        // the mean over the tokens that count, in nats; for models of pairs, plus next-sentence loss
   double perplexity = 0;  // NaN of models of pairs, whose loss is a sum of two
   std::int64_t sequences = 0;
@@ -15,6 +15,6 @@ struct Evaluated {
 
 // Every rank calls it. The data is the configuration's val_path, of which limit_val_batches and limit_val_share say how
 // much counts; sequences that fill no global batch are left out. Throws what Job, load and Validation throw.
-Evaluated evaluate(const JobConfig&, ccl::Communicator& world, const TensorSource&);
+EvaluationResult evaluate(const JobConfig&, ccl::Communicator& world, const CheckpointReader&);
 
 }  // namespace trellis::train

@@ -7,11 +7,11 @@ namespace trellis::train {
 
 OpenedTogether open_together(ccl::Communicator& world, const std::filesystem::path& from) {
   OpenedTogether opened;
-  opened.fault = first_fault(world, fault_of([&] { opened.source = std::make_unique<TensorSource>(from); }));
+  opened.fault = first_fault(world, fault_of([&] { opened.source = std::make_unique<CheckpointReader>(from); }));
   return opened;
 }
 
-LoadedTogether load_together(ccl::Communicator& world, Job& job, const TensorSource& source, bool state) {
+LoadedTogether load_together(ccl::Communicator& world, Job& job, const CheckpointReader& source, bool state) {
   LoadedTogether loaded;
   loaded.state = !any_rank(world, !state || !has_state(job.step(), source));
   loaded.fault = first_fault(world, fault_of([&] { load(job, source, loaded.state); }));

@@ -11,32 +11,32 @@
 #include "train/checkpoint/save_load.h"
 #include "train/trainer/agreement.h"
 #include "train/trainer/load_together.h"
-#include "train/update/state.h"
-#include "train/whole/step.h"
+#include "train/update/optimizer_state.h"
+#include "train/whole/rank_step.h"
 
 namespace trellis::train {
 
 namespace fs = std::filesystem;
 
-Resume::Resume(const JobConfig& config, ccl::Communicator& world, Job& job, const Origin& origin,
+Resume::Resume(const JobConfig& config, ccl::Communicator& world, Job& job, const TrainingProvenance& origin,
                std::function<void(const std::string&)> say)
     : config_(config), world_(world), job_(job), origin_(origin), say_(std::move(say)) {}
 
 // Training begins anew from a source without optimizer state, if weights_only is set, and where adapters are added to
 // weights that were trained without them; the latter two do not apply to the run's own checkpoints.
-bool Resume::anew(const TensorSource& source, bool own) const {
+bool Resume::anew(const CheckpointReader& source, bool own) const {
   if (!has_optimizer_state(source)) return true;
   return !own && (config_.experiment.weights_only || (config_.step.lora.rank > 0 && source.info().lora_alpha == 0));
 }
 
-void Resume::compare(const TensorSource& source, const fs::path& from, bool begins_anew) const {
-  const Origin& was = source.info().origin;
+void Resume::compare(const CheckpointReader& source, const fs::path& from, bool begins_anew) const {
+  const TrainingProvenance& was = source.info().origin;
   std::string fault;
   if (world_.rank() == 0 && was.settings.empty()) {
     if (!source.info().files.empty())
       say_(fmt::format("{} does not say with which configuration it was trained: nothing was compared", from.string()));
   } else if (world_.rank() == 0) {
-    const Differences d = differences(was, config_, origin_.data, begins_anew);
+    const ResumeDifferences d = differences(was, config_, origin_.data, begins_anew);
     if (!d.said.empty()) say_(fmt::format("since {}: {}", from.string(), fmt::join(d.said, "; ")));
     if (was.version != origin_.version)
       say_(fmt::format("{} was saved by another build, {}; this is {}", from.string(), was.version, origin_.version));
@@ -51,11 +51,11 @@ void Resume::compare(const TensorSource& source, const fs::path& from, bool begi
 }
 
 // Reports tensors that the model does not use, because it has fewer layers or other names.
-void Resume::say_unused(const TensorSource& source, const fs::path& from) const {
+void Resume::say_unused(const CheckpointReader& source, const fs::path& from) const {
   std::vector<std::string> names = source.names();
   std::erase_if(names, [](const std::string& name) { return name.find(':') != name.npos; });
   std::vector<std::int32_t> used(names.size(), 0);
-  for (const ParameterState& s : job_.step().states)
+  for (const OptimizerState& s : job_.step().states)
     if (const auto found = std::ranges::lower_bound(names, s.parameter->name);
         found != names.end() && *found == s.parameter->name)
       used[static_cast<std::size_t>(found - names.begin())] = 1;

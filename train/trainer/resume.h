@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "ccl/communicator.h"
-#include "train/checkpoint/origin.h"
-#include "train/checkpoint/tag.h"
+#include "train/checkpoint/checkpoint_folder.h"
+#include "train/checkpoint/training_provenance.h"
 #include "train/config/job_config.h"
 #include "train/whole/job.h"
 
@@ -17,7 +17,7 @@ namespace trellis::train {
 class Resume {
  public:
   // origin: of this run, on rank 0. Every rank makes one, and calls the same.
-  Resume(const JobConfig&, ccl::Communicator& world, Job&, const Origin& origin,
+  Resume(const JobConfig&, ccl::Communicator& world, Job&, const TrainingProvenance& origin,
          std::function<void(const std::string&)> say);
 
   // From a tag's folder or a file. Returns the step to go on after; 0: training begins anew, with the weights. Throws
@@ -29,15 +29,15 @@ class Resume {
  private:
   // Returns the fault of the first rank that has one. own: the run's own checkpoint, for which weights_only is ignored.
   std::string load(const std::filesystem::path&, bool own, std::int64_t& step);
-  void compare(const TensorSource&, const std::filesystem::path&, bool anew) const;
-  void say_unused(const TensorSource&, const std::filesystem::path&) const;
-  bool anew(const TensorSource&, bool own) const;
+  void compare(const CheckpointReader&, const std::filesystem::path&, bool anew) const;
+  void say_unused(const CheckpointReader&, const std::filesystem::path&) const;
+  bool anew(const CheckpointReader&, bool own) const;
   void set_aside(const std::filesystem::path& root, const std::vector<std::string>& tags) const;
 
   const JobConfig& config_;
   ccl::Communicator& world_;
   Job& job_;
-  const Origin& origin_;
+  const TrainingProvenance& origin_;
   std::function<void(const std::string&)> say_;
 };
 

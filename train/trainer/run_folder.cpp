@@ -15,7 +15,7 @@
 #include <system_error>
 #include <thread>
 
-#include "text/number.h"
+#include "text/number_parsing.h"
 #include "text/refuse.h"
 
 namespace trellis::train {

@@ -9,7 +9,7 @@
 #include "kernels/dispatch/cpu.h"
 #include "kernels/dispatch/cpu_quota.h"
 #include "kernels/dispatch/sysfs_topology.h"
-#include "kernels/dispatch/team.h"
+#include "kernels/dispatch/thread_team.h"
 
 namespace trellis::train {
 namespace {
@@ -31,7 +31,7 @@ void CoresOfRank::add(int core) {
   cores[bit / 64] |= std::uint64_t{1} << bit % 64;
 }
 
-void CoresOfRank::grant(const kernels::Quota& quota) {
+void CoresOfRank::grant(const kernels::CgroupCpuQuota& quota) {
   granted = static_cast<std::uint64_t>(kernels::granted(quota));
   group = quota.group;
 }
@@ -74,7 +74,7 @@ int compute_threads(ccl::Communicator& world, int wanted) {
   world.all_gather(&mine, all.data(), sizeof mine, kernels::DType::u8);
   const auto rank = static_cast<std::size_t>(world.rank());
   const int threads = wanted < 0 ? own_threads(all, rank) : wanted == 0 ? kernels::cpu().cores : wanted;
-  using enum kernels::TeamWait;
+  using enum kernels::TeamSpinTime;
   kernels::set_team_wait(has_own_cores(all, rank, threads) ? long_time : short_time);
   return threads;
 }

@@ -18,7 +18,7 @@ struct CoresOfRank {
   std::uint64_t granted = 0;                 // CPUs that its control group may keep busy; 0: all
   std::array<std::uint64_t, 64> cores = {};  // bit set, by each core's first hardware thread
   void add(int core);
-  void grant(const kernels::Quota&);
+  void grant(const kernels::CgroupCpuQuota&);
 };
 static_assert(std::is_trivially_copyable_v<CoresOfRank>);
 

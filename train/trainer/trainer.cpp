@@ -18,19 +18,19 @@
 #include "text/refuse.h"
 #include "train/cache/proof.h"
 #include "train/checkpoint/save_load.h"
-#include "train/config/keys.h"
+#include "train/config/apply_config_keys.h"
 #include "train/config/optimizer_config.h"
 #include "train/config/plugin_code.h"
 #include "train/step/run.h"
 #include "train/trainer/agreement.h"
-#include "train/trainer/batches.h"
-#include "train/trainer/metrics.h"
+#include "train/trainer/batch_prefetcher.h"
+#include "train/trainer/metrics_log.h"
 #include "train/trainer/resume.h"
 #include "train/trainer/run_folder.h"
 #include "train/trainer/threads_per_rank.h"
 #include "train/trainer/validation.h"
 #include "train/whole/job.h"
-#include "train/whole/utilization.h"
+#include "train/whole/model_flops.h"
 #include "train/whole/zero_bubble_memory.h"
 
 namespace trellis::train {
@@ -331,7 +331,7 @@ class Training {
     const MeshShape& shape = job_->step().mesh.shape();
     const double replicas = size_of(shape, Axis::sharding);  // ranks with the same parameters, experts aside
     double sum = 0;
-    for (const ParameterState& s : job_->step().states) {
+    for (const OptimizerState& s : job_->step().states) {
       const Parameter& p = *s.parameter;
       const Tensor& t = job_->step().program.tensor(p.value);
       if (p.owner)
@@ -374,7 +374,7 @@ class Training {
   schedule::PeakMemory peak_;
   std::unique_ptr<Validation> validation_;
   double validation_loss_ = std::numeric_limits<double>::quiet_NaN();  // the last one
-  Origin origin_;                                                      // of rank 0
+  TrainingProvenance origin_;                                          // of rank 0
   double flops_ = 0, model_flops_ = 0;                                 // of a step, of all ranks
   double peak_flops_ = 0;                                              // of all ranks, in a second; 0: not known
   double computing_ = 0;  // seconds of the last step without what it waited for others

@@ -24,7 +24,7 @@ SpecialTokens special_tokens(const JobConfig& config) {
 
 std::unique_ptr<BatchSource> source_of(const std::vector<std::string>& paths, const std::vector<double>& weights,
                                        const JobConfig& config, const RankStep& step) {
-  const SampleOptions options{.whole_documents = !config.data.packing, .mask_ends = config.data.mask_ends};
+  const DocumentOptions options{.whole_documents = !config.data.packing, .mask_ends = config.data.mask_ends};
   std::vector<std::unique_ptr<TokenFile>> files;
   std::vector<std::shared_ptr<const DataSource>> parts;
   const auto sampler = [&](std::uint64_t seed) {

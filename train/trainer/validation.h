@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "train/config/job_config.h"
-#include "train/trainer/batches.h"
+#include "train/trainer/batch_prefetcher.h"
 #include "train/whole/evaluation.h"
-#include "train/whole/step.h"
+#include "train/whole/rank_step.h"
 
 namespace trellis::train {
 

@@ -45,7 +45,7 @@ void update_piece(const UpdateSpan& r, std::size_t first, std::size_t n, std::ve
 UpdateRule element_rule(std::string name, std::function<void(const ElementUpdate&)> formula, bool second_moment) {
   return {.name = name,
           .second_moment = second_moment,
-          .write = [name, formula](Writer& w, const Update& update, std::size_t state) {
+          .write = [name, formula](Writer& w, const UpdateContext& update, std::size_t state) {
             const ParameterUpdate p(w, update, state);
             w.compute(name, p.reads(), p.writes(), flops_of_element * p.elements(), p.shape("adamw"),
                       [p, formula, config = update.config.optimizer](const Memory& at, const StepInputs& now) {

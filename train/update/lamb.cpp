@@ -23,15 +23,15 @@ kernels::LambOptions options(const OptimizerConfig& o, const ParameterUpdate& p,
           .threads = at.threads()};
 }
 
-void write_moments(Writer& w, const Update& u, std::size_t i) {
+void write_moments(Writer& w, const UpdateContext& u, std::size_t i) {
   const ParameterUpdate p(w, u, i);
   std::vector<TensorId> writes{u.sums, u.states[i].first, u.states[i].second};
   w.compute("moments", p.reads(), std::move(writes), 16 * p.elements(), p.shape("lamb"),
             [p, i, sums = u.sums, share = u.states[i].parameter->share, o = u.config.optimizer](const Memory& at,
                                                                                                 const StepInputs& now) {
-              kernels::LambSums whole;
+              kernels::LambSquaredNorms whole;
               p.each_run(at, now, [&](const UpdateSpan& r) {
-                const kernels::LambSums part = kernels::lamb_moments(
+                const kernels::LambSquaredNorms part = kernels::lamb_moments(
                     r.weights, r.gradient, {DType::f32, r.first, r.second}, r.n, options(o, p, r, at, now));
                 whole.parameters += part.parameters, whole.direction += part.direction;
               });
@@ -41,7 +41,7 @@ void write_moments(Writer& w, const Update& u, std::size_t i) {
 }
 
 // Sums u.sums over the ranks that have other rows of the same parameters (for experts, those with the same ones).
-void sum_shards(Writer& w, const Update& u) {
+void sum_shards(Writer& w, const UpdateContext& u) {
   if (w.shape().expert == 1) {
     if (size_of(w.shape(), Axis::sharding) > 1) w.all_reduce("lamb_sums_data", replica_axis(w.shape()), u.sums);
     return;
@@ -53,7 +53,7 @@ void sum_shards(Writer& w, const Update& u) {
   w.exchange("lamb_sums_experts", std::move(rest));
 }
 
-void prepare(Writer& w, Update& u) {
+void prepare(Writer& w, UpdateContext& u) {
   u.sums = w.tensor("lamb_sums", DType::f64, u.states.size(), 2);
   w.compute("zero_sums", {}, {u.sums}, 0, shape_over("fill", w.tensor(u.sums)),
             [sums = u.sums, n = u.states.size()](const Memory& at, const StepInputs&) {
@@ -68,7 +68,7 @@ void prepare(Writer& w, Update& u) {
   if (u.config.strategy.zero1) sum_shards(w, u);
 }
 
-void write_lamb(Writer& w, const Update& u, std::size_t i) {
+void write_lamb(Writer& w, const UpdateContext& u, std::size_t i) {
   const ParameterUpdate p(w, u, i);
   std::vector<TensorId> reads = p.reads();
   reads.push_back(u.sums);

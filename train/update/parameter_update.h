@@ -8,13 +8,13 @@
 
 #include "kernels/optimizers/parameter.h"
 #include "train/config/config.h"
-#include "train/update/state.h"
+#include "train/update/optimizer_state.h"
 
 namespace trellis::train {
 
-struct Update {
+struct UpdateContext {
   const StepConfig& config;
-  const std::vector<ParameterState>& states;
+  const std::vector<OptimizerState>& states;
   TensorId norm = no_tensor;  // of all gradients; no_tensor if clipping is off
   TensorId sums = no_tensor;  // what prepare() wrote for the parameters, if it did
 };
@@ -32,7 +32,7 @@ struct UpdateSpan {
 // How a parameter's update reads and writes memory; operations keep a copy.
 class ParameterUpdate {
  public:
-  ParameterUpdate(const Writer&, const Update&, std::size_t state);
+  ParameterUpdate(const Writer&, const UpdateContext&, std::size_t state);
 
   // Calls work for each run, unless the norm is not finite: then parameters stay as they are. The caller can tell by
   // the norm.
@@ -47,7 +47,7 @@ class ParameterUpdate {
   std::vector<TensorId> writes() const;
 
  private:
-  ParameterState state_;
+  OptimizerState state_;
   kernels::WeightStorage keep_;
   std::uint64_t seed_;
   double average_, max_norm_, weight_decay_, rate_;

@@ -8,7 +8,7 @@
 #include "text/refuse.h"
 #include "text/registry.h"
 #include "train/config/plugin_code.h"
-#include "train/update/norm.h"
+#include "train/update/gradient_norm.h"
 #include "train/update/parameter_update.h"
 
 namespace trellis::train {
@@ -37,7 +37,7 @@ RegisteredUpdateRule::RegisteredUpdateRule(UpdateRule rule) {
 
 const UpdateRule& update_rule_named(std::string_view name) { return registry().named(name, "model.optim.name is"); }
 
-ParameterUpdate::ParameterUpdate(const Writer& w, const Update& u, std::size_t state)
+ParameterUpdate::ParameterUpdate(const Writer& w, const UpdateContext& u, std::size_t state)
     : state_(u.states[state]),
       keep_(keep_of(u.config.precision)),
       seed_(u.config.seed),

@@ -13,15 +13,15 @@
 namespace trellis::train {
 
 class Writer;
-struct Update;
+struct UpdateContext;
 
 struct UpdateRule {
   std::string name;
   bool second_moment = true;  // in addition to the first
   // Called before any parameter's update is written, for rules that need sums over whole parameters. May be empty.
-  std::function<void(Writer&, Update&)> prepare = {};
+  std::function<void(Writer&, UpdateContext&)> prepare = {};
   // One parameter's update.
-  std::function<void(Writer&, const Update&, std::size_t state)> write;
+  std::function<void(Writer&, const UpdateContext&, std::size_t state)> write;
 };
 
 struct RegisteredUpdateRule {

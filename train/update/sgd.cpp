@@ -6,7 +6,7 @@
 namespace trellis::train {
 namespace {
 
-void write_sgd(Writer& w, const Update& u, std::size_t state) {
+void write_sgd(Writer& w, const UpdateContext& u, std::size_t state) {
   const ParameterUpdate p(w, u, state);
   w.compute("sgd", p.reads(), p.writes(), 6 * p.elements(), p.shape("sgd"),
             [p, o = u.config.optimizer](const Memory& at, const StepInputs& now) {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "train/whole/step.h"
+#include "train/whole/rank_step.h"
 
 namespace trellis::train {
 

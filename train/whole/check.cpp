@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "schedule/graph/match.h"
-#include "train/layers/heads.h"
+#include "schedule/graph/match_exchanges.h"
+#include "train/layers/head_share.h"
 #include "train/mesh/even_split.h"
 
 namespace trellis::train {
@@ -56,7 +56,7 @@ std::size_t class_of(const StepConfig& c, const Mesh& mesh, Rank rank) {
   return static_cast<std::size_t>(at.pipeline) + kinds.size() * static_cast<std::size_t>(mesh.shape().pipeline);
 }
 
-std::vector<RankStep> classes_of(const StepConfig& config, Rank world, Purpose purpose, std::size_t cached,
+std::vector<RankStep> classes_of(const StepConfig& config, Rank world, StepPurpose purpose, std::size_t cached,
                                  const PipelineSchedule* order) {
   const Derived derived = derive(config, world);
   const Mesh mesh(derived.mesh, config.wiring);
@@ -83,7 +83,7 @@ std::string check_classes(const StepConfig& config, Rank world, const std::vecto
     const std::size_t model = like.empty() ? c : like[c];
     if (place == first.place && model == c) continue;
     const Rank last = mesh.rank(place);
-    const RankStep other = lay_out(config, world, last, Purpose::train, 0, order);
+    const RankStep other = lay_out(config, world, last, StepPurpose::train, 0, order);
     const auto stage = static_cast<std::size_t>(place.pipeline);
     if (std::string fault = compared(classes[model].program, other.program, stage, last); !fault.empty()) return fault;
   }

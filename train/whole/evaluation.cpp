@@ -2,7 +2,7 @@
 
 #include <stdexcept>
 
-#include "schedule/graph/match.h"
+#include "schedule/graph/match_exchanges.h"
 
 #include "train/whole/check.h"
 #include "train/whole/graph.h"
@@ -20,10 +20,10 @@ StepConfig of_evaluation(StepConfig c) {
 RankStep laid_out(const Job& job) {
   const StepConfig config = of_evaluation(job.step().config);
   const Mesh& mesh = job.step().mesh;
-  const std::vector<RankStep> classes = classes_of(config, mesh.ranks(), Purpose::evaluate);
+  const std::vector<RankStep> classes = classes_of(config, mesh.ranks(), StepPurpose::evaluate);
   if (const std::string fault = schedule::match(graph_of(classes)).fault; !fault.empty())
     throw std::runtime_error("the evaluation is not proved: " + fault);
-  return lay_out(config, mesh.ranks(), mesh.rank(job.step().place), Purpose::evaluate);
+  return lay_out(config, mesh.ranks(), mesh.rank(job.step().place), StepPurpose::evaluate);
 }
 
 }  // namespace

@@ -5,7 +5,7 @@
 
 #include "train/step/run.h"
 #include "train/whole/job.h"
-#include "train/whole/step.h"
+#include "train/whole/rank_step.h"
 
 namespace trellis::train {
 

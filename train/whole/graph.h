@@ -3,8 +3,8 @@
 
 #include <vector>
 
-#include "schedule/graph/graph.h"
-#include "train/whole/step.h"
+#include "schedule/graph/execution_graph.h"
+#include "train/whole/rank_step.h"
 
 namespace trellis::train {
 

@@ -7,7 +7,7 @@
 #include "text/refuse.h"
 #include "train/layers/cross_entropy.h"
 #include "train/step/run.h"
-#include "train/whole/step.h"
+#include "train/whole/rank_step.h"
 
 namespace trellis::train {
 namespace {
@@ -62,12 +62,12 @@ Job::~Job() = default;
 const Parameters& Job::parameters() const { return step_->parameters; }
 
 void Job::fill(const std::function<Values(const Parameter&)>& values_of) {
-  for (const ParameterState& s : step_->states) fill(*s.parameter, values_of(*s.parameter));
+  for (const OptimizerState& s : step_->states) fill(*s.parameter, values_of(*s.parameter));
 }
 
 void Job::fill(const Parameter& p, const Values& value) {
   runner_->settle();
-  for (const ParameterState& s : step_->states) {
+  for (const OptimizerState& s : step_->states) {
     if (s.parameter != &p) continue;
     std::vector<float> whole(p.slice.elements());
     for (std::size_t r = 0; r < p.slice.row_count; ++r)

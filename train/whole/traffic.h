@@ -1,7 +1,7 @@
 // Who takes part in a step's exchanges, and what a rank sends in them.
 #pragma once
 
-#include "train/whole/step.h"
+#include "train/whole/rank_step.h"
 
 namespace trellis::train {
 

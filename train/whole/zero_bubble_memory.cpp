@@ -4,7 +4,7 @@
 
 #include <stdexcept>
 
-#include "schedule/graph/memory.h"
+#include "schedule/graph/peak_memory.h"
 #include "train/whole/check.h"
 #include "train/whole/graph.h"
 

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "schedule/graph/graph.h"
-#include "train/whole/step.h"
+#include "schedule/graph/execution_graph.h"
+#include "train/whole/rank_step.h"
 
 namespace trellis::train {
 

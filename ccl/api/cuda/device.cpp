@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <cstring>
 
-#include "ccl/api/cuda/boundary.h"
+#include "ccl/api/cuda/cuda_error_boundary.h"
 
 using namespace trellis::cuda;
 

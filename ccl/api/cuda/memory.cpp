@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "ccl/api/cuda/allocations.h"
-#include "ccl/api/cuda/boundary.h"
+#include "ccl/api/cuda/cuda_error_boundary.h"
 #include "device/fork_safe_singleton.h"
 
 using namespace trellis::cuda;

@@ -1,7 +1,7 @@
 #include <chrono>
 #include <memory>
 
-#include "ccl/api/cuda/boundary.h"
+#include "ccl/api/cuda/cuda_error_boundary.h"
 #include "ccl/api/handles/handles.h"
 #include "device/fork_safe_singleton.h"
 

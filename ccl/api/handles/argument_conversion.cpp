@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "ccl/api/handles/boundary.h"
+#include "ccl/api/handles/exception_boundary.h"
 #include "ccl/plan/selection_table.h"
 #include "schedule/collective_traits.h"
 #include "text/refuse.h"

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "ccl/api/handles/boundary.h"
+#include "ccl/api/handles/exception_boundary.h"
 
 namespace trellis::ccl::api {
 

@@ -9,7 +9,7 @@
 #include <mutex>
 #include <thread>
 
-#include "ccl/api/handles/registrations.h"
+#include "ccl/api/handles/registered_buffers.h"
 #include "ccl/communicator.h"
 
 namespace trellis::ccl::api {
@@ -71,7 +71,7 @@ class Comm {
 };
 
 // A call that creates, divides or finalizes a communicator.
-struct AsyncJob {
+struct CommunicatorJob {
   std::shared_ptr<Comm> owner = nullptr;   // the communicator that it creates or works on; null: it creates none
   std::shared_ptr<Comm> parent = nullptr;  // may be null if there is an owner
   std::function<void()> work = {};

@@ -8,7 +8,7 @@
 
 #include "ccl/api/handles/create_communicator.h"
 #include "ccl/api/handles/grouping.h"
-#include "ccl/devices.h"
+#include "ccl/process_device.h"
 #include "ccl/rendezvous/unique_id.h"
 #include "text/refuse.h"
 
@@ -109,7 +109,7 @@ trellis_result trellis_comm_create_all(trellis_comm* comms_out, int ranks, const
     check_ranks(0, ranks);
     const CommSettings s = settings_of(config);
     const std::shared_ptr<trellis::ccl::Store> store = trellis::ccl::memory_store();
-    std::vector<AsyncJob> jobs;
+    std::vector<CommunicatorJob> jobs;
     for (Rank rank = 0; rank < ranks; ++rank) {
       const auto made = std::make_shared<Comm>(s.nonblocking);
       made->take(Comm::Stage::recorded);

@@ -5,7 +5,7 @@
 
 #include <utility>
 
-#include "ccl/api/handles/boundary.h"
+#include "ccl/api/handles/exception_boundary.h"
 #include "ccl/api/handles/handle_tables.h"
 #include "kernels/dispatch/available_memory.h"
 

@@ -13,13 +13,13 @@ namespace {
 struct Grouping {
   int depth = 0;
   std::unique_ptr<Group> operations = {};
-  std::vector<AsyncJob> jobs = {};
+  std::vector<CommunicatorJob> jobs = {};
   std::vector<std::shared_ptr<void>> kept = {};
   std::vector<std::shared_ptr<Comm>> closing = {};  // communicators that the program destroyed within the group
   std::exception_ptr failed = {};
 };
 
-void take(const AsyncJob& job, Comm::Stage stage) {
+void take(const CommunicatorJob& job, Comm::Stage stage) {
   if (job.parent) job.parent->take(stage);
   try {
     if (job.owner) job.owner->take(stage);
@@ -50,14 +50,14 @@ std::exception_ptr do_now(Comm* owner, Comm* parent, const std::function<void()>
 }
 
 // Runs the job in a thread, which keeps both communicators alive. One of them owns the thread and joins it.
-void do_beside(const AsyncJob& job) {
+void do_beside(const CommunicatorJob& job) {
   Comm& place = job.owner ? *job.owner : *job.parent;
   place.do_beside(
       [owner = job.owner, parent = job.parent, work = job.work] { do_now(owner.get(), parent.get(), work); });
 }
 
 void drop(const Grouping& g, const std::exception_ptr& because) {
-  for (const AsyncJob& job : g.jobs) end(job.owner.get(), job.parent.get(), job.owner ? because : nullptr);
+  for (const CommunicatorJob& job : g.jobs) end(job.owner.get(), job.parent.get(), job.owner ? because : nullptr);
 }
 
 // Closes the communicators that were destroyed within the group. Returns the first failure.
@@ -118,7 +118,7 @@ void keep_until_group_ends(std::shared_ptr<void> object) {
 bool close_when_group_ends(const std::shared_ptr<Comm>& comm) {
   Grouping& g = grouping();
   const auto is_it = [&](const auto& one) { return one == comm; };
-  const bool held = std::ranges::any_of(g.kept, is_it) || std::ranges::any_of(g.jobs, [&](const AsyncJob& job) {
+  const bool held = std::ranges::any_of(g.kept, is_it) || std::ranges::any_of(g.jobs, [&](const CommunicatorJob& job) {
                       return job.owner == comm || job.parent == comm;
                     });
   if (g.depth == 0 || !held) return false;
@@ -126,7 +126,7 @@ bool close_when_group_ends(const std::shared_ptr<Comm>& comm) {
   return true;
 }
 
-trellis_result begin(AsyncJob job) {
+trellis_result begin(CommunicatorJob job) {
   take(job, grouping().depth != 0 ? Comm::Stage::recorded : Comm::Stage::running);
   try {
     if (Grouping& g = grouping(); g.depth != 0) {
@@ -145,8 +145,8 @@ trellis_result begin(AsyncJob job) {
   return TRELLIS_OK;
 }
 
-trellis_result do_all(const std::vector<AsyncJob>& jobs) {
-  for (const AsyncJob& job : jobs)
+trellis_result do_all(const std::vector<CommunicatorJob>& jobs) {
+  for (const CommunicatorJob& job : jobs)
     for (const auto& one : {job.owner, job.parent})
       if (one) one->start();
   std::vector<std::exception_ptr> failed(jobs.size());
@@ -154,7 +154,7 @@ trellis_result do_all(const std::vector<AsyncJob>& jobs) {
   {
     std::vector<std::jthread> threads;
     for (std::size_t i = 0; i < jobs.size(); ++i) {
-      const AsyncJob& job = jobs[i];
+      const CommunicatorJob& job = jobs[i];
       try {
         background |= job.background;
         if (job.background)
@@ -178,7 +178,7 @@ using namespace trellis::ccl::api;
 
 trellis_result trellis_note_failure(trellis_result result, const char* text) {
   try {
-    note_group_failure(std::make_exception_ptr(ReportedFailure(result, text)));
+    note_group_failure(std::make_exception_ptr(ResultError(result, text)));
   } catch (...) {  // no memory: the caller has the result all the same
   }
   return note_failure(result, text);

@@ -4,8 +4,8 @@
 #include <memory>
 #include <vector>
 
-#include "ccl/api/handles/boundary.h"
 #include "ccl/api/handles/comm.h"
+#include "ccl/api/handles/exception_boundary.h"
 
 namespace trellis::ccl::api {
 
@@ -29,9 +29,9 @@ trellis_result issued(Body&& body) noexcept {
 bool close_when_group_ends(const std::shared_ptr<Comm>&);
 
 // Runs the job now, in the background, or when the group ends. If it runs now, throws what it throws.
-trellis_result begin(AsyncJob);
+trellis_result begin(CommunicatorJob);
 
 // Runs jobs, each in a thread of its own. Returns when all except background jobs have ended. Throws the first failure.
-trellis_result do_all(const std::vector<AsyncJob>&);
+trellis_result do_all(const std::vector<CommunicatorJob>&);
 
 }  // namespace trellis::ccl::api

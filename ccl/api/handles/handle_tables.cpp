@@ -1,12 +1,12 @@
 #include "ccl/api/handles/handle_tables.h"
 
-#include "ccl/devices.h"
+#include "ccl/process_device.h"
 #include "device/fork_safe_singleton.h"
 
 namespace trellis::ccl::api {
 const std::shared_ptr<device::Device>& device() { return device_of_process(); }
-UserMemory& user_memory() {
-  return device::of_this_process([] { return new UserMemory; });
+UserAllocations& user_memory() {
+  return device::of_this_process([] { return new UserAllocations; });
 }
 Handles<Comm>& comms() {
   return device::of_this_process([] { return new Handles<Comm>(0x7C01, "communicator"); });

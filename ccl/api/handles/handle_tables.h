@@ -5,13 +5,13 @@
 #include "ccl/api/c/device.h"
 #include "ccl/api/handles/comm.h"
 #include "ccl/api/handles/handles.h"
-#include "ccl/api/handles/user_memory.h"
+#include "ccl/api/handles/user_allocations.h"
 #include "device/device.h"
 
 namespace trellis::ccl::api {
 
 const std::shared_ptr<device::Device>& device();
-UserMemory& user_memory();
+UserAllocations& user_memory();
 Handles<Comm>& comms();
 Handles<device::Stream>& streams();
 Handles<device::Event>& events();

@@ -1,6 +1,6 @@
 #include "ccl/api/c/registration.h"
 
-#include "ccl/api/handles/boundary.h"
+#include "ccl/api/handles/exception_boundary.h"
 #include "ccl/api/handles/handle_tables.h"
 
 using namespace trellis::ccl::api;

@@ -5,7 +5,7 @@
 #include <mutex>
 #include <vector>
 
-#include "ccl/api/handles/boundary.h"
+#include "ccl/api/handles/exception_boundary.h"
 #include "ccl/api/handles/handle_tables.h"
 #include "device/fork_safe_singleton.h"
 #include "device/streams/default_stream_sync.h"

@@ -1,7 +1,7 @@
 #include <memory>
 
 #include "ccl/api/handles/argument_conversion.h"
-#include "ccl/api/handles/boundary.h"
+#include "ccl/api/handles/exception_boundary.h"
 #include "kernels/types/convert.h"
 
 using namespace trellis::ccl::api;

@@ -4,9 +4,9 @@
 #include <cstring>
 #include <vector>
 
-#include "ccl/api/nccl/arguments.h"
+#include "ccl/api/nccl/default_stream_order.h"
+#include "ccl/api/nccl/nccl_argument_checks.h"
 #include "ccl/api/nccl/nccl_error.h"
-#include "ccl/api/nccl/ordering.h"
 #include "ccl/api/nccl/translate.h"
 
 // Functions of the CUDA runtime that the program uses, ours or another; null if it uses none.

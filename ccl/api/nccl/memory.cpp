@@ -1,4 +1,4 @@
-#include "ccl/api/nccl/arguments.h"
+#include "ccl/api/nccl/nccl_argument_checks.h"
 #include "ccl/api/nccl/nccl_error.h"
 
 using namespace trellis::nccl;

@@ -11,7 +11,7 @@ trellis_comm NcclComm::for_operations() const {
   return comm_;
 }
 
-NcclRankInfo NcclComm::place() const {
+RankAndSize NcclComm::place() const {
   int ranks = ranks_, rank = rank_;  // ranks_ is read first and stored last: if it is set, so is rank_
   if (ranks == 0) {
     checked(trellis_comm_rank(comm_, &rank));
@@ -22,13 +22,13 @@ NcclRankInfo NcclComm::place() const {
   return {rank, ranks};
 }
 
-int NcclComm::add(Scaling scaling) {
+int NcclComm::add(PreMulSumOp scaling) {
   const std::lock_guard lock(mutex_);
   scalings_.emplace(next_operator_, scaling);
   return next_operator_++;
 }
 
-Scaling NcclComm::scaling(ncclRedOp_t op) const {
+PreMulSumOp NcclComm::scaling(ncclRedOp_t op) const {
   const std::lock_guard lock(mutex_);
   const auto found = scalings_.find(static_cast<int>(op));
   if (found == scalings_.end())

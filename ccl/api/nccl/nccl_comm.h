@@ -14,7 +14,7 @@
 namespace trellis::nccl {
 
 // An operator from ncclRedOpCreatePreMulSum.
-struct Scaling {
+struct PreMulSumOp {
   ncclDataType_t type;
   const void* scalar;  // read by each call; null: `factor` was read at creation
   double factor;
@@ -26,7 +26,7 @@ struct NcclRegion {
   trellis_registration registration;
 };
 
-struct NcclRankInfo {
+struct RankAndSize {
   int rank, ranks;
 };
 
@@ -39,10 +39,10 @@ class NcclComm {
   trellis_comm for_operations() const;  // throws NcclError when it was revoked or suspended
   int device() const { return device_; }
   trellis_stream stream_of(cudaStream_t) const;  // default streams are those of the communicator's device
-  NcclRankInfo place() const;                    // throws NcclError while it is being created, or if that failed
+  RankAndSize place() const;                     // throws NcclError while it is being created, or if that failed
 
-  int add(Scaling);
-  Scaling scaling(ncclRedOp_t) const;  // throws NcclError, as do the functions below
+  int add(PreMulSumOp);
+  PreMulSumOp scaling(ncclRedOp_t) const;  // throws NcclError, as do the functions below
   void remove(ncclRedOp_t);
   void* add(void* begin, std::size_t bytes, bool window);
   NcclRegion region(const void* handle, bool window) const;
@@ -55,7 +55,7 @@ class NcclComm {
   const int device_;
   mutable std::atomic<int> rank_ = -1, ranks_ = 0;  // 0: not queried yet
   mutable std::mutex mutex_;
-  std::map<int, Scaling> scalings_;
+  std::map<int, PreMulSumOp> scalings_;
   std::map<std::uintptr_t, NcclRegion> regions_;
   int next_operator_ = ncclNumOps;
   std::uintptr_t next_region_ = 1;

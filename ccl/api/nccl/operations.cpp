@@ -1,8 +1,8 @@
 #include "ccl/api/nccl/operations.h"
 
-#include "ccl/api/nccl/arguments.h"
+#include "ccl/api/nccl/default_stream_order.h"
+#include "ccl/api/nccl/nccl_argument_checks.h"
 #include "ccl/api/nccl/nccl_error.h"
-#include "ccl/api/nccl/ordering.h"
 #include "ccl/api/nccl/translate.h"
 
 using namespace trellis::nccl;
@@ -11,7 +11,7 @@ namespace {
 
 // Records the call in the open group, for ncclGroupSimulateEnd.
 void note(const trellis_call& call, const NcclComm& nccl_comm) {
-  const NcclRankInfo place = nccl_comm.place();
+  const RankAndSize place = nccl_comm.place();
   const bool whole = call.collective == TRELLIS_ALL_REDUCE || call.collective == TRELLIS_BROADCAST ||
                      call.collective == TRELLIS_REDUCE;
   const std::size_t blocks = whole ? 1 : static_cast<std::size_t>(place.ranks);
@@ -33,7 +33,7 @@ struct Buffers {
 
 // `complete` sets the other arguments; it gets the communicator too.
 template <class Complete>
-ncclResult_t run(const NcclFunction& f, trellis_collective collective, const Buffers& b, int root, ncclComm_t comm,
+ncclResult_t run(const ParameterNames& f, trellis_collective collective, const Buffers& b, int root, ncclComm_t comm,
                  cudaStream_t stream, Complete&& complete) {
   return guarded([&] {
     const auto nccl_comm = nccl_comms().use(comm);
@@ -52,12 +52,12 @@ ncclResult_t run(const NcclFunction& f, trellis_collective collective, const Buf
   });
 }
 
-ncclResult_t move(const NcclFunction& f, trellis_collective collective, const Buffers& b, int root, ncclComm_t comm,
+ncclResult_t move(const ParameterNames& f, trellis_collective collective, const Buffers& b, int root, ncclComm_t comm,
                   cudaStream_t stream) {
   return run(f, collective, b, root, comm, stream, [](trellis_call&, const NcclComm&) {});
 }
 
-ncclResult_t reduce(const NcclFunction& f, trellis_collective collective, const Buffers& b, ncclRedOp_t op, int root,
+ncclResult_t reduce(const ParameterNames& f, trellis_collective collective, const Buffers& b, ncclRedOp_t op, int root,
                     ncclComm_t comm, cudaStream_t stream) {
   return run(f, collective, b, root, comm, stream, [&](trellis_call& call, const NcclComm& nccl_comm) {
     set_reduction(call, op, nccl_comm, b.type, stream);
@@ -195,7 +195,7 @@ ncclResult_t ncclGroupSimulateEnd(ncclSimInfo_t* simInfo) {
       check(*simInfo);
       simInfo->estimatedTime = NCCL_UNDEF_FLOAT;
     }
-    const std::vector<GroupCall> calls = calls_of_group();
+    const std::vector<EstimatedCall> calls = calls_of_group();
     const trellis_result result = checked(forget_group());
     if (simInfo != nullptr) simInfo->estimatedTime = estimate(calls);
     return result;
@@ -209,7 +209,7 @@ ncclResult_t ncclRedOpCreatePreMulSum(ncclRedOp_t* op, void* scalar, ncclDataTyp
     require(op, "op");
     require(scalar, "scalar");
     const auto nccl_comm = nccl_comms().use(comm);
-    Scaling scaling{datatype, scalar, 1};
+    PreMulSumOp scaling{datatype, scalar, 1};
     if (residence == ncclScalarHostImmediate) {
       scaling.scalar = nullptr;
       checked(trellis_type_load(type_of(datatype), scalar, &scaling.factor));

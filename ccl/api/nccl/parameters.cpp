@@ -6,7 +6,7 @@
 #include <string>
 
 #include "ccl/api/nccl/nccl_error.h"
-#include "text/number.h"
+#include "text/number_parsing.h"
 
 using namespace trellis::nccl;
 

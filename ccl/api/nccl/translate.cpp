@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "ccl/api/nccl/default_stream_order.h"
 #include "ccl/api/nccl/nccl_error.h"
-#include "ccl/api/nccl/ordering.h"
 
 namespace trellis::nccl {
 namespace {
@@ -109,7 +109,7 @@ void set_reduction(trellis_call& call, ncclRedOp_t op, const NcclComm& nccl_comm
     call.reduction = reductions[op];
     return;
   }
-  const Scaling scaling = nccl_comm.scaling(op);
+  const PreMulSumOp scaling = nccl_comm.scaling(op);
   if (scaling.type != type)
     refuse_argument("op {} is for datatype {}, and the call's is {}", static_cast<int>(op),
                     static_cast<int>(scaling.type), static_cast<int>(type));

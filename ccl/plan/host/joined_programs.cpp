@@ -53,9 +53,9 @@ std::optional<Written> written(const schedule::Algorithm& algorithm, const sched
 
 class Joiner {
  public:
-  Joiner(const Written& w, const Call& call, const RankCores& places, const MessagePaths& paths)
+  Joiner(const Written& w, const Call& call, const RankCores& places, const TransportCapabilities& paths)
       : written_(w), places_(places), size_(kernels::size_of(call.type)) {
-    const Counts counts{call.count, {}};
+    const BlockCounts counts{call.count, {}};
     for (std::size_t i = 0; i < w.ranks.size(); ++i)
       compiled_.push_back(compile(w.task, w.programs[i], w.ranks[i], counts, size_, paths));
   }
@@ -65,7 +65,7 @@ class Joiner {
   JoinedPrograms joined() {
     for (std::size_t i = 0; i < compiled_.size(); ++i) add(i);
     for (std::size_t i = 0; i < compiled_.size(); ++i)
-      for (const PeerLane& line : compiled_[i].lines)
+      for (const LaneMessages& line : compiled_[i].lines)
         if (line.receives) connect(i, line);
     return std::move(out_);
   }
@@ -77,11 +77,11 @@ class Joiner {
   }
 
   void add(std::size_t i) {
-    const Compiled& c = compiled_[i];
+    const CompiledProgram& c = compiled_[i];
     const auto first = static_cast<std::uint32_t>(out_.steps.size());
     firsts_.push_back(first);
     for (std::size_t s = 0; s < c.steps.size(); ++s) {
-      const FlatStep& flat = c.steps[s];
+      const CompiledStep& flat = c.steps[s];
       const bool sends = flat.op == Op::send;
       JoinedStep step{.op = flat.op,
                       .from_scratch = sends && flat.from.buffer == schedule::Buffer::scratch,
@@ -97,7 +97,7 @@ class Joiner {
       out_.steps.push_back(std::move(step));
     }
     for (std::size_t round = 0; round < c.rounds.rounds.size(); ++round) mark_round(i, round);
-    for (const PeerLane& line : c.lines)
+    for (const LaneMessages& line : c.lines)
       if (!line.receives) sends_[{i, line.peer, line.lane}] = &line;
     out_.lines.push_back(c.lines.size());
     out_.touched_bytes =
@@ -105,7 +105,7 @@ class Joiner {
   }
 
   void mark_round(std::size_t i, std::size_t round) {
-    const AllToAllRounds& rounds = compiled_[i].rounds;
+    const ExchangeRounds& rounds = compiled_[i].rounds;
     double sum = 0, largest = 0;
     for (Rank r = 0; r < rounds.ranks; ++r) {
       if (r == written_.ranks[i]) continue;
@@ -117,7 +117,7 @@ class Joiner {
     out_.published.push_back(rounds.rounds[round].same ? largest : sum);
   }
 
-  void connect(std::size_t i, const PeerLane& line) {
+  void connect(std::size_t i, const LaneMessages& line) {
     const Rank me = written_.ranks[i];
     const std::size_t from = written_.place(line.peer);
     const auto found = sends_.find({from, written_.image(line.peer, me), line.lane});
@@ -141,16 +141,16 @@ class Joiner {
   const Written& written_;
   const RankCores& places_;
   const std::size_t size_;
-  std::vector<Compiled> compiled_;
+  std::vector<CompiledProgram> compiled_;
   std::vector<std::uint32_t> firsts_;
-  std::map<std::tuple<std::size_t, Rank, std::int32_t>, const PeerLane*> sends_;
+  std::map<std::tuple<std::size_t, Rank, std::int32_t>, const LaneMessages*> sends_;
   JoinedPrograms out_;
 };
 
 }  // namespace
 
 std::optional<JoinedPrograms> join_programs(const schedule::AlgorithmConfig& config, const Call& call, Rank ranks,
-                                            const RankCores& places, const MessagePaths& paths, bool hidden,
+                                            const RankCores& places, const TransportCapabilities& paths, bool hidden,
                                             std::size_t most_steps) {
   const schedule::Algorithm& algorithm = schedule::algorithm_named(config.algorithm);
   const schedule::Request request = schedule::request_by(
@@ -160,7 +160,7 @@ std::optional<JoinedPrograms> join_programs(const schedule::AlgorithmConfig& con
     return {};
   std::optional<Written> w = written(algorithm, request, most_steps);
   if (!w) return {};
-  MessagePaths used = paths;
+  TransportCapabilities used = paths;
   if (!alike_on_all(config, request) || w->ranks.size() != 1) used.round_bytes = 0;
   Joiner plain(*w, call, places, used);
   if (!hidden || !worth_showing(call, ranks) || plain.in_rounds()) return plain.joined();

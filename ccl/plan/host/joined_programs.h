@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "ccl/call.h"
-#include "ccl/plan/compiled.h"
+#include "ccl/plan/compiled_program.h"
 #include "ccl/transports/rank_cores.h"
 #include "schedule/algorithms/algorithm_config.h"
 
@@ -23,7 +23,7 @@ struct JoinedStep {
   std::uint32_t follow_count = 0;
   std::uint32_t sources = 1;  // of a sum; of a copy, its destinations
   double bytes = 0;
-  std::int32_t round = -1;  // of the message, in a program of all-to-all rounds; see ccl/plan/all_to_all_rounds.h
+  std::int32_t round = -1;  // of the message, in a program of all-to-all rounds; see ccl/plan/exchange_rounds.h
   std::vector<std::uint32_t> ends = {};  // the step at the other end: one, or the two receivers of a send
 };
 
@@ -38,6 +38,6 @@ struct JoinedPrograms {
 // None if the algorithm does not serve the call, or if more than `most_steps` would have to be joined. `hidden`: peers
 // cannot read the call's buffers.
 std::optional<JoinedPrograms> join_programs(const schedule::AlgorithmConfig&, const Call&, Rank ranks, const RankCores&,
-                                            const MessagePaths&, bool hidden, std::size_t most_steps);
+                                            const TransportCapabilities&, bool hidden, std::size_t most_steps);
 
 }  // namespace trellis::ccl

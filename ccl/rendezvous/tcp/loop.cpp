@@ -143,7 +143,7 @@ void StoreLoop::admit(net::ProvenCaller caller) {
   Connection& c = connections_
                       .emplace(id, Connection{.socket = std::move(caller.socket),
                                               .from = caller.from,
-                                              .session = ServerCodec(caller.greeting.transcript()),
+                                              .session = StoreServerCodec(caller.greeting.transcript()),
                                               .store = std::move(store)})
                       .first->second;
   ending_on_failure(id, [&] {

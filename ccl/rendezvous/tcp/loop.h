@@ -16,7 +16,7 @@
 
 #include "ccl/rendezvous/tcp/served_stores.h"
 #include "ccl/rendezvous/tcp/server.h"
-#include "ccl/rendezvous/tcp/server_codec.h"
+#include "ccl/rendezvous/tcp/store_server_codec.h"
 #include "net/reception.h"
 
 namespace trellis::ccl {
@@ -40,7 +40,7 @@ class StoreLoop {
   struct Connection {
     net::Descriptor socket;
     net::Address from;
-    ServerCodec session;
+    StoreServerCodec session;
     ServedStores::Use store;
     Bytes output = {};
     std::size_t sent = 0;

@@ -14,7 +14,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "ccl/rendezvous/key_value_map.h"
+#include "ccl/rendezvous/blocking_map.h"
 #include "ccl/rendezvous/tcp/greeting.h"
 
 namespace trellis::ccl {
@@ -23,7 +23,7 @@ struct ServedStore {
   ServedStore(const StoreName& n, std::string s) : name(n), secret(std::move(s)) {}
   const StoreName name;
   const std::string secret;
-  KeyValueMap board;
+  BlockingMap board;
   std::unordered_map<std::string, std::set<std::uint64_t>> waiting;  // connections by key; serving thread only
 };
 

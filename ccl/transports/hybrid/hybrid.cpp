@@ -7,9 +7,9 @@
 #include <string>
 #include <utility>
 
+#include "ccl/transports/describe_rank.h"
 #include "ccl/transports/libfabric/transport.h"
 #include "ccl/transports/libfabric/wire/provider.h"
-#include "ccl/transports/rank_description.h"
 #include "ccl/transports/registry.h"
 
 namespace trellis::ccl {
@@ -62,8 +62,8 @@ class NearReceiver : public Receiver {
   bool advance(Receiving& r) override try { return receiver_.advance(r); } catch (MessageMismatch m) {
     m.sender = from_;
     throw m;
-  } catch (const Withdrawn&) {
-    throw Withdrawn{from_};
+  } catch (const MessageWithdrawn&) {
+    throw MessageWithdrawn{from_};
   } catch (const PeerLost& lost) {
     throw PeerLost(from_, lost.step, name_ + " died while it sent");
   }
@@ -106,7 +106,7 @@ class Hybrid : public FabricTransport {
   std::size_t memory_bytes() const override {
     return FabricTransport::memory_bytes() + (host_ ? host_->memory_bytes() : 0);
   }
-  HostShape shape() const override { return shape_of(leaders_); }
+  RanksByHost shape() const override { return shape_of(leaders_); }
   SharedCaches caches_here() const override { return host_ ? host_->caches_here() : FabricTransport::caches_here(); }
 
   std::unique_ptr<Exposed> expose(void* data, std::size_t bytes) override {
@@ -160,7 +160,7 @@ std::unique_ptr<Transport> open_hybrid(std::shared_ptr<Store> store, const JoinO
 const RegisteredTransport registered(
     {.name = "hybrid",
      .summary = "processes of any hosts: shared memory within a host, libfabric between",
-     .reach = TransportKind::Reach::hosts,
+     .reach = TransportFactory::Reach::hosts,
      .open = open_hybrid,
      .absent = libfabric::absence});
 

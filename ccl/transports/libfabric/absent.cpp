@@ -12,10 +12,10 @@ std::unique_ptr<Transport> refuse(std::shared_ptr<Store>, const JoinOptions&) {
   throw std::invalid_argument(absence());
 }
 
-TransportKind kind(const char* name) {
+TransportFactory kind(const char* name) {
   return {.name = name,
           .summary = "processes of any hosts, through libfabric",
-          .reach = TransportKind::Reach::hosts,
+          .reach = TransportFactory::Reach::hosts,
           .open = refuse,
           .absent = absence};
 }

@@ -8,11 +8,11 @@
 #include <numeric>
 
 #include "ccl/rendezvous/this_machine.h"
+#include "ccl/transports/describe_rank.h"
 #include "ccl/transports/libfabric/control/member_exchange.h"
 #include "ccl/transports/libfabric/presence/gossip_neighbours.h"
 #include "ccl/transports/libfabric/transport.h"
 #include "ccl/transports/libfabric/wire/provider.h"
-#include "ccl/transports/rank_description.h"
 #include "ccl/transports/registry.h"
 #include "device/capabilities.h"
 #include "net/sha256.h"
@@ -166,11 +166,11 @@ Family divided(const JoinOptions& j, const FabricTransport& parent) {
 
 Family first(Store& store, const JoinOptions& j) {
   Family f{.control = std::make_shared<ControlLink>(j.config.fabric)};
-  SealNonce origin;
+  CommunicatorNonce origin;
   if (j.rank == 0) origin = fresh_origin();
   f.members = exchange_members(store, j.rank, j.ranks, myself(j.config.fabric, *f.control), origin, j.deadline);
   f.identity = origin.identity;
-  f.control->begin(f.members, Seal(store.secret(), origin));
+  f.control->begin(f.members, MessageAuthenticator(store.secret(), origin));
   f.places.resize(f.members.size());
   std::iota(f.places.begin(), f.places.end(), std::size_t{0});
   return f;
@@ -220,7 +220,7 @@ std::unique_ptr<Transport> open_libfabric(std::shared_ptr<Store> store, const Jo
 
 const RegisteredTransport registered({.name = "libfabric",
                                       .summary = "processes of any hosts, through libfabric: EFA, TCP and others",
-                                      .reach = TransportKind::Reach::hosts,
+                                      .reach = TransportFactory::Reach::hosts,
                                       .open = open_libfabric,
                                       .absent = absence});
 

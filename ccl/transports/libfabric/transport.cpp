@@ -27,7 +27,7 @@ constexpr auto longest_silence = 2s;  // of a peer for which a rank that leaves 
 // The caller's memory, whose registration is kept until this is destroyed.
 class KeptRegistered : public Exposed {
  public:
-  KeptRegistered(const std::shared_ptr<DataPath>& path, const Registrations::Range& range)
+  KeptRegistered(const std::shared_ptr<DataPath>& path, const RegistrationCache::Range& range)
       : path_(path), range_(range) {
     const std::lock_guard lock(path->mutex());
     path->registrations().expose(range);
@@ -42,7 +42,7 @@ class KeptRegistered : public Exposed {
 
  private:
   const std::weak_ptr<DataPath> path_;
-  const Registrations::Range range_;
+  const RegistrationCache::Range range_;
 };
 
 }  // namespace
@@ -117,7 +117,7 @@ std::size_t FabricTransport::memory_bytes() const {
 }
 
 std::unique_ptr<Exposed> FabricTransport::expose(void* data, std::size_t bytes) {
-  return std::make_unique<KeptRegistered>(data_, Registrations::Range{static_cast<std::byte*>(data), bytes});
+  return std::make_unique<KeptRegistered>(data_, RegistrationCache::Range{static_cast<std::byte*>(data), bytes});
 }
 
 Sender& FabricTransport::sender(Rank to, int lane) {

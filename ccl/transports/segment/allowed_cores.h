@@ -12,7 +12,7 @@ namespace trellis::ccl {
 struct AllowedCores {
   std::vector<int> threads;                  // CPUs that it may run on
   std::vector<kernels::ThreadPlace> places;  // of each of these CPUs
-  kernels::Quota quota = {};                 // of its control group
+  kernels::CgroupCpuQuota quota = {};        // of its control group
   std::size_t l2_bytes = 0, l3_bytes = 0;    // 0: there is none, or it is not known
 };
 AllowedCores seen_here();  // by the calling thread

@@ -9,7 +9,8 @@ namespace {
 
 constexpr std::uint32_t yields = 200;
 
-void check_in_time(std::span<const Rank> missing, const JoinOptions& j, const Segment& segment, Reach& reach) {
+void check_in_time(std::span<const Rank> missing, const JoinOptions& j, const Segment& segment,
+                   PeerMemoryAccess& reach) {
   if (Clock::now() > j.deadline)
     throw PeerLost(missing.front(), -1, fmt::format("rank {} did not join in time", missing.front()));
   // Rank 0 may also have ended after it had seen all ranks join: then none is missing.
@@ -18,7 +19,7 @@ void check_in_time(std::span<const Rank> missing, const JoinOptions& j, const Se
 
 }  // namespace
 
-void join_all(const Segment& segment, const JoinOptions& j, Reach& reach) {
+void join_all(const Segment& segment, const JoinOptions& j, PeerMemoryAccess& reach) {
   segment.area(j.rank).pid.store(getpid(), std::memory_order_release);
   for (std::uint32_t turn = 0;; ++turn) {
     const std::vector<Rank> missing = segment.missing();

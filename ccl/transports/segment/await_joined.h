@@ -9,6 +9,6 @@ namespace trellis::ccl {
 // Marks this rank as joined in the segment and waits. It returns on every rank or on none. An error on one rank, at its
 // deadline, ends it on all that wait and on those that come later: with JoinAborted, or with PeerLost if
 // JoinOptions::waiting is not set.
-void join_all(const Segment&, const JoinOptions&, Reach&);
+void join_all(const Segment&, const JoinOptions&, PeerMemoryAccess&);
 
 }  // namespace trellis::ccl

@@ -16,7 +16,7 @@ enum class PayloadLocation : std::uint16_t {
 };
 
 // A message, or a piece of one, in its sender's memory.
-struct InSender {
+struct SenderMemoryRange {
   std::uint64_t where;
   std::uint64_t size;
 };
@@ -33,7 +33,7 @@ struct alignas(128) LaneCell {
   static constexpr std::size_t beside = 48;  // bytes of data in the same cache line as `number`
   union {
     std::byte state[room];
-    InSender lies;
+    SenderMemoryRange lies;
   };
 };
 static_assert(sizeof(LaneCell) == 128);
@@ -46,8 +46,8 @@ struct alignas(128) Ring {
 
 // What a rank publishes in an all-to-all round: one message for each rank, or one that all of them read. They are in
 // the cell where they fit, else in the rank's room for that round. For messages that are read in the sender's memory,
-// an InSender is there instead of each.
-struct alignas(128) RoundCell {
+// an SenderMemoryRange is there instead of each.
+struct alignas(128) AllToAllCell {
   std::atomic<std::uint32_t> number;  // of the round; stored last
   std::uint32_t mark;
   std::uint32_t stride;     // from one rank's message to the next one's; 0: all ranks read the same message
@@ -56,7 +56,7 @@ struct alignas(128) RoundCell {
   static constexpr std::size_t room = 496;
   std::byte messages[room];
 };
-static_assert(sizeof(RoundCell) == 512);
+static_assert(sizeof(AllToAllCell) == 512);
 inline constexpr std::uint32_t round_cells = 4, round_rooms = 2;  // of a rank, used in turn
 
 // The stride from one rank's message to the next one's, where the longest has so many bytes: messages are packed if all
@@ -64,7 +64,7 @@ inline constexpr std::uint32_t round_cells = 4, round_rooms = 2;  // of a rank, 
 inline std::size_t round_stride(std::size_t bytes, std::int32_t ranks) {
   constexpr std::size_t aligned = 16, line = 64;
   const std::size_t packed = (bytes + aligned - 1) / aligned * aligned;
-  return packed * static_cast<std::size_t>(ranks) <= RoundCell::room ? packed : (bytes + line - 1) / line * line;
+  return packed * static_cast<std::size_t>(ranks) <= AllToAllCell::room ? packed : (bytes + line - 1) / line * line;
 }
 
 }  // namespace trellis::ccl

@@ -40,23 +40,23 @@ void prepare_bells() {
 
 // Both sides also use fences, since a peer may have no such barriers, or not yet. The sleeper's fence costs little; the
 // ringer skips its own if the kernel provides the barrier.
-void Bell::barrier_everywhere() {
+void Doorbell::barrier_everywhere() {
   std::atomic_thread_fence(std::memory_order_seq_cst);
   syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0);
 }
 
-void Bell::ring_if_sleeping() {
+void Doorbell::ring_if_sleeping() {
   if (!kernel_barriers().load(std::memory_order_acquire)) std::atomic_thread_fence(std::memory_order_seq_cst);
   std::atomic_signal_fence(std::memory_order_seq_cst);
   if (sleeping.load(std::memory_order_relaxed) != 0) ring();
 }
 
-void Bell::ring() {
+void Doorbell::ring() {
   rings.fetch_add(1, std::memory_order_release);
   syscall(SYS_futex, address(rings), FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
 }
 
-void Bell::wait(std::uint32_t heard, std::chrono::nanoseconds most) {
+void Doorbell::wait(std::uint32_t heard, std::chrono::nanoseconds most) {
   const timespec time = {.tv_sec = most.count() / 1'000'000'000, .tv_nsec = most.count() % 1'000'000'000};
   syscall(SYS_futex, address(rings), FUTEX_WAIT, heard, &time, nullptr, 0);
 }

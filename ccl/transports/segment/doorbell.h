@@ -14,7 +14,7 @@ inline void relax() {
 }
 
 // In shared memory. Rung by whoever changes something that the owner may sleep for.
-struct alignas(128) Bell {
+struct alignas(128) Doorbell {
   std::atomic<std::uint32_t> rings = 0;
   std::atomic<std::uint32_t> sleeping = 0;
 
@@ -39,7 +39,7 @@ struct alignas(128) Bell {
   void wait(std::uint32_t heard, std::chrono::nanoseconds most);
 };
 
-// Asks the kernel for such barriers; call it once per process, before its first Bell. Registration can take tens of
+// Asks the kernel for such barriers; call it once per process, before its first Doorbell. Registration can take tens of
 // milliseconds and runs in the background. Until it is done, and where there are no such barriers, bells use fences.
 void prepare_bells();
 

@@ -80,8 +80,8 @@ bool SharedTransport::LaneSender::advance_now(Sending& s) {
     publish(cell, s, s.bytes, PayloadLocation::state);
     return true;
   }
-  const Reach::Offer offer = s.producer != nullptr ? Reach::Offer{.bytes = s.bytes - s.done}
-                                                   : reach_.offer(to_, s.data + s.done, s.bytes - s.done);
+  const PeerMemoryAccess::Offer offer = s.producer != nullptr ? PeerMemoryAccess::Offer{.bytes = s.bytes - s.done}
+                                                              : reach_.offer(to_, s.data + s.done, s.bytes - s.done);
   if (offer.place) {
     cell.lies = {offer.place->where, offer.bytes};
     publish(cell, s, offer.bytes, offer.place->carried);
@@ -141,7 +141,7 @@ void SharedTransport::LaneReceiver::consume(Receiving& r, const LaneCell& cell) 
                           .whole = cell.last != 0,
                           .mark = cell.mark,
                           .mark_due = r.mark};
-  const Reach::Place place{cell.carried, lies ? cell.lies.where : 0};
+  const PeerMemoryAccess::Place place{cell.carried, lies ? cell.lies.where : 0};
   const std::byte* piece = cell.state;
   if (cell.carried == PayloadLocation::in_slot) piece = slots_ + got_ % ring_cells * slot_bytes_;
   if (lies) check_there();
@@ -159,10 +159,10 @@ void SharedTransport::LaneReceiver::consume(Receiving& r, const LaneCell& cell) 
 // this checks both before the read and after it.
 void SharedTransport::LaneReceiver::check_there() const {
   std::atomic_thread_fence(std::memory_order_acquire);
-  if (sender_.withdrawn.load(std::memory_order_acquire) != 0) throw Withdrawn{from_};
+  if (sender_.withdrawn.load(std::memory_order_acquire) != 0) throw MessageWithdrawn{from_};
 }
 
-void SharedTransport::LaneReceiver::fetch(Receiving& r, const Reach::Place& place, std::size_t bytes) {
+void SharedTransport::LaneReceiver::fetch(Receiving& r, const PeerMemoryAccess::Place& place, std::size_t bytes) {
   if (r.place != nullptr) {
     reach_.fetch(from_, place, 0, r.place + r.done, bytes);
     r.done += bytes;

@@ -20,9 +20,9 @@ class SharedTransport::LaneSender : public Sender {
   void publish(LaneCell&, const Sending&, std::size_t bytes, PayloadLocation);
 
   const Segment segment_;
-  Reach& reach_;
+  PeerMemoryAccess& reach_;
   Ring& ring_;
-  Bell& bell_;  // the receiver's
+  Doorbell& bell_;  // the receiver's
   std::byte* const slots_;
   const std::size_t slot_bytes_;
   const Rank to_;
@@ -46,12 +46,12 @@ class SharedTransport::LaneReceiver : public Receiver {
   bool arrived() const { return next().number.load(std::memory_order_acquire) == got_ + 1; }
   void consume(Receiving&, const LaneCell&);
   void check_there() const;
-  void fetch(Receiving&, const Reach::Place&, std::size_t bytes);
+  void fetch(Receiving&, const PeerMemoryAccess::Place&, std::size_t bytes);
 
-  Reach& reach_;
+  PeerMemoryAccess& reach_;
   Ring& ring_;
   const RankArea& sender_;
-  Bell& bell_;  // the sender's
+  Doorbell& bell_;  // the sender's
   const std::byte* const slots_;
   const std::size_t slot_bytes_;
   const Rank from_;

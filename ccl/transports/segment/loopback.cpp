@@ -62,7 +62,7 @@ class ReadableWhole : public Exposed {
   std::size_t bytes_;
 };
 
-class SameProcess : public Reach {
+class SameProcess : public PeerMemoryAccess {
  public:
   SameProcess(std::shared_ptr<Heap> heap, Rank ranks) : heap_(std::move(heap)), ranks_(ranks) {}
   Offer offer(Rank, const std::byte* data, std::size_t bytes) override {
@@ -145,7 +145,7 @@ std::unique_ptr<Transport> open_loopback(std::shared_ptr<Store> store, const Joi
 
 const RegisteredTransport registered({.name = "loopback",
                                       .summary = "threads of one process, through its memory",
-                                      .reach = TransportKind::Reach::process,
+                                      .reach = TransportFactory::Reach::process,
                                       .open = open_loopback});
 
 }  // namespace

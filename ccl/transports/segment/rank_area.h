@@ -12,7 +12,7 @@ namespace trellis::ccl {
 using Cpus = std::atomic<std::uint64_t>[16];
 
 struct alignas(128) RankArea {
-  Bell bell;
+  Doorbell bell;
   std::atomic<std::int32_t> pid;  // 0: has not joined
   std::atomic<std::int32_t> window_fd;
   std::atomic<std::uint64_t> window_bytes;

@@ -68,7 +68,7 @@ std::size_t SegmentShape::rounds_at() const { return rings_at() + whole_pages(la
 // The cells of a round have pages of their own: CPUs fetch what seems to come next within a page, and would take lines
 // of a later round from the rank that is about to write them.
 std::size_t SegmentShape::cells_of_a_round() const {
-  return whole_pages(static_cast<std::size_t>(ranks) * sizeof(RoundCell));
+  return whole_pages(static_cast<std::size_t>(ranks) * sizeof(AllToAllCell));
 }
 
 std::size_t SegmentShape::rooms_at() const { return rounds_at() + round_cells * cells_of_a_round(); }

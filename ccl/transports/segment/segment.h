@@ -68,9 +68,9 @@ class Segment {
   Ring& ring(Rank from, Rank to, int lane) const {
     return reinterpret_cast<Ring*>(base_ + shape_.rings_at())[shape_.lane_index(from, to, lane)];
   }
-  RoundCell& round(Rank r, std::uint32_t number) const {  // the cells of one round lie together
-    return reinterpret_cast<RoundCell*>(base_ + shape_.rounds_at() +
-                                        shape_.cells_of_a_round() * (number % round_cells))[r];
+  AllToAllCell& round(Rank r, std::uint32_t number) const {  // the cells of one round lie together
+    return reinterpret_cast<AllToAllCell*>(base_ + shape_.rounds_at() +
+                                           shape_.cells_of_a_round() * (number % round_cells))[r];
   }
   std::byte* room(Rank r, std::uint32_t number) const {
     return base_ + shape_.rooms_at() +

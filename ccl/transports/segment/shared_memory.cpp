@@ -93,7 +93,7 @@ class InWindow : public Exposed {
   std::unique_ptr<device::Shared> shared_;
 };
 
-class OtherProcesses : public Reach {
+class OtherProcesses : public PeerMemoryAccess {
  public:
   OtherProcesses(net::Descriptor file, Mapping mapping, const SegmentShape& shape, const JoinOptions& j)
       : file_(std::move(file)),
@@ -288,7 +288,7 @@ std::unique_ptr<Transport> open_shared_memory(std::shared_ptr<Store> store, cons
 
 const RegisteredTransport registered({.name = "shared_memory",
                                       .summary = "processes of one host, through memory that they share",
-                                      .reach = TransportKind::Reach::host,
+                                      .reach = TransportFactory::Reach::host,
                                       .open = open_shared_memory});
 
 }  // namespace

@@ -47,7 +47,8 @@ SpinPolicy patience_for(Rank ranks, int cores) {
   return {.spins = 250, .yields = 2000};
 }
 
-SharedTransport::SharedTransport(std::string_view name, Segment segment, Rank rank, std::unique_ptr<Reach> reach)
+SharedTransport::SharedTransport(std::string_view name, Segment segment, Rank rank,
+                                 std::unique_ptr<PeerMemoryAccess> reach)
     : name_(name),
       segment_(segment),
       rank_(rank),

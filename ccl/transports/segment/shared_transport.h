@@ -7,10 +7,10 @@
 #include <optional>
 #include <vector>
 
+#include "ccl/transports/describe_rank.h"
 #include "ccl/transports/process_handle.h"
-#include "ccl/transports/rank_description.h"
-#include "ccl/transports/segment/reach.h"
-#include "ccl/transports/segment/rounds.h"
+#include "ccl/transports/segment/all_to_all_exchange.h"
+#include "ccl/transports/segment/peer_memory_access.h"
 #include "ccl/transports/segment/segment.h"
 #include "ccl/transports/yield_budget.h"
 
@@ -25,7 +25,7 @@ SpinPolicy patience_for(Rank ranks, int cores);  // for ranks that share this ma
 
 class SharedTransport : public Transport {
  public:
-  SharedTransport(std::string_view name, Segment, Rank rank, std::unique_ptr<Reach>);
+  SharedTransport(std::string_view name, Segment, Rank rank, std::unique_ptr<PeerMemoryAccess>);
   ~SharedTransport() override;
 
   Rank rank() const override { return rank_; }
@@ -39,7 +39,7 @@ class SharedTransport : public Transport {
   }
   Sender& sender(Rank to, int lane) override;
   Receiver& receiver(Rank from, int lane) override;
-  Rounds* rounds() const override { return &rounds_; }
+  AllToAllExchange* rounds() const override { return &rounds_; }
   bool wait(std::uint32_t idle, std::chrono::microseconds most) override;
   bool could_advance() const override;
   std::optional<std::uint32_t> unread(Rank from, int lane) const override;
@@ -80,8 +80,8 @@ class SharedTransport : public Transport {
   std::string_view name_;
   Segment segment_;
   Rank rank_;
-  std::unique_ptr<Reach> reach_;
-  mutable Rounds rounds_;
+  std::unique_ptr<PeerMemoryAccess> reach_;
+  mutable AllToAllExchange rounds_;
   std::atomic<bool> aborted_here_ = false;
   SpinPolicy patience_;
   YieldBudget yielding_;

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "device/libnrt/exports.h"
-#include "device/neuron/element.h"
+#include "device/neuron/dtype_conversion.h"
 
 namespace trellis::device::nrt {
 namespace {
@@ -54,9 +54,9 @@ std::vector<Bytes> meet(Runtime& r, Device& device, Contribution c, std::string_
   return all;
 }
 
-kernels::DType type_of(Element e) {
+kernels::DType type_of(NrtDType e) {
   const kernels::DType type = device::type_of(e);
-  if (e == Element::f32r || element_of(type) != e)
+  if (e == NrtDType::f32r || element_of(type) != e)
     refuse(Status::invalid, "element type {}: expected one of 1 to 15 but 11", static_cast<int>(e));
   return type;
 }
@@ -181,7 +181,7 @@ Status nrt_all_gather(std::int32_t vnc, std::uint32_t id, std::uint32_t devices,
   });
 }
 
-Status nrta_cc_prepare(CommInfo* comm, TensorList* inputs, TensorList* outputs, Element element, ReduceKind op,
+Status nrta_cc_prepare(CommInfo* comm, TensorList* inputs, TensorList* outputs, NrtDType element, ReduceKind op,
                        CollectiveKind kind, CollectiveContext** out) {
   return call("nrta_cc_prepare", [&](Runtime& r) {
     expect_given(out, "the context's place");

@@ -7,7 +7,7 @@
 
 #include "device/libnrt/exports.h"
 #include "device/neff/neff.h"
-#include "device/neuron/element.h"
+#include "device/neuron/dtype_conversion.h"
 #include "device/program.h"
 
 namespace trellis::device::nrt {
@@ -145,7 +145,7 @@ Status nrt_get_model_tensor_info(Model* model, TensorInfoArray** out) {
     auto* const head = new (memory) TensorInfoArray{operands.size()};
     for (std::size_t i = 0; i < operands.size(); ++i) {
       const ProgramOperand& o = operands[i];
-      const Element element = element_of(o.type).value_or(Element::unknown);
+      const NrtDType element = element_of(o.type).value_or(NrtDType::unknown);
       auto* const shape = new (memory + shapes_at + i * sizeof(std::uint32_t))
           std::uint32_t(static_cast<std::uint32_t>(o.bytes / size_of(o.type)));
       auto* const info = new (memory + sizeof(TensorInfoArray) + i * sizeof(TensorInfo))

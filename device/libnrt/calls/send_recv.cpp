@@ -2,7 +2,7 @@
 #include <arpa/inet.h>
 
 #include "device/libnrt/exports.h"
-#include "device/messages/tcp_channels.h"
+#include "device/messages/tcp_channel_factory.h"
 #include "device/topology.h"
 
 namespace trellis::device::nrt {

@@ -41,7 +41,7 @@ Status nrt_profile_start(Model* model, const char* file) {
   return call("nrt_profile_start", [&](Runtime& r) {
     const auto object = r.models.get(model);
     const std::string path = file_of(file);
-    Profiles& p = r.profiles;
+    ProfilingState& p = r.profiles;
     const std::lock_guard lock(p.mutex);
     if (!p.started.emplace(path, object).second) refuse(Status::invalid, "{} is being profiled into already", path);
   });
@@ -51,7 +51,7 @@ Status nrt_profile_start(Model* model, const char* file) {
 Status nrt_profile_stop(const char* file) {
   return call("nrt_profile_stop", [&](Runtime& r) {
     const std::string path = file_of(file);
-    Profiles& p = r.profiles;
+    ProfilingState& p = r.profiles;
     std::shared_ptr<ModelObject> model;
     {
       const std::lock_guard lock(p.mutex);
@@ -86,7 +86,7 @@ Status nrt_profile_continuous_options_set_output_dir(ContinuousOptions* options,
 Status nrt_profile_continuous_start(ContinuousOptions* options) {
   return call("nrt_profile_continuous_start", [&](Runtime& r) {
     r.continuous.get(options);
-    Profiles& p = r.profiles;
+    ProfilingState& p = r.profiles;
     const std::lock_guard lock(p.mutex);
     if (std::exchange(p.continuous, true)) refuse(Status::invalid, "continuous profiling runs already");
   });
@@ -103,7 +103,7 @@ Status nrt_profile_continuous_save(std::uint32_t vnc, ContinuousOptions* options
     }
     std::uint64_t number = 0;
     {
-      Profiles& p = r.profiles;
+      ProfilingState& p = r.profiles;
       const std::lock_guard lock(p.mutex);
       if (!p.continuous) refuse(Status::invalid, "continuous profiling was not started");
       number = ++p.saved;
@@ -121,7 +121,7 @@ Status nrt_profile_continuous_save(std::uint32_t vnc, ContinuousOptions* options
 
 Status nrt_profile_continuous_stop() {
   return call("nrt_profile_continuous_stop", [](Runtime& r) {
-    Profiles& p = r.profiles;
+    ProfilingState& p = r.profiles;
     const std::lock_guard lock(p.mutex);
     if (!std::exchange(p.continuous, false)) refuse(Status::invalid, "continuous profiling was not started");
   });
@@ -133,7 +133,7 @@ Status nrt_debug_client_connect(int core, int* fd) {
     expect_given(fd, "the descriptor's place");
     *fd = -1;
     r.core(core);
-    Profiles& p = r.profiles;
+    ProfilingState& p = r.profiles;
     const std::lock_guard lock(p.mutex);
     if (!p.debug_cores.insert(core).second) refuse(Status::invalid, "core {} has a client already", core);
     *fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -148,7 +148,7 @@ Status nrt_debug_client_connect(int core, int* fd) {
 
 void nrt_debug_client_connect_close(int fd) {
   call("nrt_debug_client_connect_close", [&](Runtime& r) {
-    Profiles& p = r.profiles;
+    ProfilingState& p = r.profiles;
     const std::lock_guard lock(p.mutex);
     const auto found = p.core_of_file.find(fd);
     if (found == p.core_of_file.end()) refuse(Status::invalid, "descriptor {} is no debug stream", fd);
@@ -158,12 +158,12 @@ void nrt_debug_client_connect_close(int fd) {
   });
 }
 
-Status nrt_debug_client_read_one_event(int fd, DebugHeader* header, void** payload) {
+Status nrt_debug_client_read_one_event(int fd, DebugEventHeader* header, void** payload) {
   return call("nrt_debug_client_read_one_event", [&](Runtime& r) {
     expect_given(header, "the header");
     expect_given(payload, "the payload's place");
     *payload = nullptr;
-    Profiles& p = r.profiles;
+    ProfilingState& p = r.profiles;
     const std::lock_guard lock(p.mutex);
     if (!p.core_of_file.contains(fd)) refuse(Status::invalid, "descriptor {} is no debug stream", fd);
     refuse(Status::queue_empty, "the stream has no event");

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "device/libnrt/refusal.h"
+#include "device/libnrt/status_error.h"
 
 namespace trellis::device::nrt {
 
@@ -11,10 +11,10 @@ void PeerSendRecv::open(int core, std::chrono::milliseconds timeout) {
   Core& c = cores_[core];
   if (c.failed) refuse(Status::failure, "core {}: its last nrt_async_sendrecv_close failed", core);
   if (c.messages) refuse(Status::failure, "core {} is initialised already", core);
-  c.messages = std::make_shared<CoreMessages>(core, timeout);
+  c.messages = std::make_shared<TcpMessenger>(core, timeout);
 }
 
-std::shared_ptr<CoreMessages> PeerSendRecv::messages_of(int core) {
+std::shared_ptr<TcpMessenger> PeerSendRecv::messages_of(int core) {
   const std::lock_guard lock(mutex_);
   const auto found = cores_.find(core);
   if (found == cores_.end() || !found->second.messages)
@@ -30,7 +30,7 @@ std::shared_ptr<MessageEndpoint> PeerSendRecv::pair(bool sends, const PeerCore& 
 
 void PeerSendRecv::close(int core) {
   const std::string unfinished = messages_of(core)->unfinished();
-  std::shared_ptr<CoreMessages> ended;
+  std::shared_ptr<TcpMessenger> ended;
   {
     const std::lock_guard lock(mutex_);
     Core& c = cores_[core];

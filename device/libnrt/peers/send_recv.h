@@ -5,7 +5,7 @@
 #include <memory>
 #include <mutex>
 
-#include "device/messages/core_messages.h"
+#include "device/messages/tcp_messenger.h"
 
 namespace trellis::device::nrt {
 
@@ -19,10 +19,10 @@ class PeerSendRecv {
 
  private:
   struct Core {
-    std::shared_ptr<CoreMessages> messages;  // null: closed
+    std::shared_ptr<TcpMessenger> messages;  // null: closed
     bool failed = false;
   };
-  std::shared_ptr<CoreMessages> messages_of(int core);
+  std::shared_ptr<TcpMessenger> messages_of(int core);
 
   std::mutex mutex_;
   std::map<int, Core> cores_;

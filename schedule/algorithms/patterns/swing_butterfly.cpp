@@ -82,7 +82,7 @@ Rank SwingButterfly::rank_at(Rank position) const {
   return r;
 }
 
-Hazards::Run SwingButterfly::answers_for(Rank r, int step) const {
+HazardTracker::Run SwingButterfly::answers_for(Rank r, int step) const {
   const int left = steps() - 1 - step;
   return {position(r) >> left << left, std::int64_t{1} << left};
 }
@@ -139,7 +139,7 @@ template <class Move>
 void exchange(Builder& b, const SwingButterfly& butterfly, int step, std::int64_t first, bool partners, Move move) {
   const auto partner = [&](Rank r) { return butterfly.partner(r, step); };
   for (Rank r : b.senders(partner)) {
-    const Hazards::Run run = butterfly.answers_for(partners ? partner(r) : r, step);
+    const HazardTracker::Run run = butterfly.answers_for(partners ? partner(r) : r, step);
     move(data(r, first + run.first, run.count), data(partner(r), first + run.first, run.count));
   }
 }

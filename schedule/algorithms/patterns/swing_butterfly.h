@@ -3,7 +3,7 @@
 // reduce-scatter, a rank hands over what its partner and the partner's later partners are responsible for.
 #pragma once
 #include "schedule/builder/builder.h"
-#include "schedule/builder/hazards.h"
+#include "schedule/builder/hazard_tracker.h"
 
 namespace trellis::schedule {
 
@@ -26,7 +26,7 @@ class SwingButterfly {
   bool halves() const;
   Rank position(Rank) const;
   Rank rank_at(Rank position) const;
-  Hazards::Run answers_for(Rank, int step) const;  // positions, after this step
+  HazardTracker::Run answers_for(Rank, int step) const;  // positions, after this step
 
  private:
   friend class SwingBlocks;

@@ -9,7 +9,7 @@
 
 namespace trellis::sim {
 
-void expect_noise(const NoiseRuns& o, const Machine& machine, const std::string& era) {
+void expect_noise(const NoiseOptions& o, const Machine& machine, const std::string& era) {
   if (o.runs > 0 && machine.overheads(era).noise <= 0)
     text::refuse(
         "--noise: {} has no software that is late by chance: expected a machine with a chip, and "
@@ -17,7 +17,7 @@ void expect_noise(const NoiseRuns& o, const Machine& machine, const std::string&
         machine.name());
 }
 
-NoisyTimes draw_noise(const NoiseRuns& o, const std::function<Time(std::uint64_t seed)>& time_by) {
+NoisyTimes draw_noise(const NoiseOptions& o, const std::function<Time(std::uint64_t seed)>& time_by) {
   NoisyTimes found;
   for (int i = 0; i < o.runs && found.interrupted.empty(); ++i) {
     const Time time = time_by(o.seed + static_cast<std::uint64_t>(i));

@@ -10,13 +10,13 @@
 
 namespace trellis::sim {
 
-struct NoiseRuns {
+struct NoiseOptions {
   int runs = 0;  // 0: no noise
   std::uint64_t seed = 1;
 };
 
 // Throws invalid_argument when noise is asked for and the machine's software has none.
-void expect_noise(const NoiseRuns&, const Machine&, const std::string& era);
+void expect_noise(const NoiseOptions&, const Machine&, const std::string& era);
 
 struct NoisyTimes {
   std::vector<Time> times;  // ascending
@@ -24,7 +24,7 @@ struct NoisyTimes {
   std::string interrupted;  // what is missing; empty: nothing is
 };
 // `time_by` returns the time for a seed, or `forever` when it was stopped.
-NoisyTimes draw_noise(const NoiseRuns&, const std::function<Time(std::uint64_t seed)>& time_by);
+NoisyTimes draw_noise(const NoiseOptions&, const std::function<Time(std::uint64_t seed)>& time_by);
 
 Time quantile(const NoisyTimes&, double part);  // the least time that the fraction `part` of all times does not exceed
 

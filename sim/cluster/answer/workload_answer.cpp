@@ -5,7 +5,7 @@
 namespace trellis::sim {
 namespace {
 
-Workload with_algorithms_of(const Played& played, Workload workload) {
+Workload with_algorithms_of(const PlayResult& played, Workload workload) {
   for (std::size_t i = 0; i < workload.parts.size(); ++i)
     if (!workload.parts[i].schedule) workload.parts[i].chosen = played.parts[i].algorithm;
   return workload;
@@ -13,7 +13,7 @@ Workload with_algorithms_of(const Played& played, Workload workload) {
 
 }  // namespace
 
-WorkloadAnswer answer(const Workload& workload, const PlayOptions& how, const NoiseRuns& noise, PricingSession& on) {
+WorkloadAnswer answer(const Workload& workload, const PlayOptions& how, const NoiseOptions& noise, PricingSession& on) {
   ProgressMonitor& watch = on.watch();
   PlayOptions options = how;
   options.stopped = [&](Time reached, double done) { return watch.stopped(reached, done); };

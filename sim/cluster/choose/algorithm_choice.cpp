@@ -5,7 +5,7 @@
 #include <set>
 #include <tuple>
 
-#include "schedule/proof/refutation.h"
+#include "schedule/proof/algorithm_refutation.h"
 #include "schedule/schedule_too_large.h"
 #include "sim/cluster/choose/pattern_hash.h"
 #include "sim/cluster/choose/prefix_lower_bound.h"

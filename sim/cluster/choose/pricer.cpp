@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "schedule/proof/refutation.h"
+#include "schedule/proof/algorithm_refutation.h"
 #include "text/refuse.h"
 
 namespace trellis::sim {

@@ -59,8 +59,8 @@ class Pricer {
   Pricer(const Machine&, RankGroup, Settings);
 
   std::string refusal(const AlgorithmConfig&) const;  // why the algorithm cannot be used this way; empty if it can
-  // Throws RefutedAlgorithm (schedule/proof/refutation.h) where the algorithm's schedules are wrong. Each config is
-  // proved once.
+  // Throws RefutedAlgorithm (schedule/proof/algorithm_refutation.h) where the algorithm's schedules are wrong. Each
+  // config is proved once.
   void expect_right(const AlgorithmConfig&);
   // The functions below throw ScheduleTooLarge for a config of too many chunks or steps, and CompilationStopped where
   // the settings say stop.

@@ -3,7 +3,7 @@
 #include <limits>
 #include <stdexcept>
 
-#include "text/number.h"
+#include "text/number_parsing.h"
 #include "text/refuse.h"
 #include "text/words.h"
 

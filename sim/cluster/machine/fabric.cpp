@@ -11,8 +11,8 @@
 namespace trellis::sim {
 namespace {
 
-text::Registry<FabricKind>& registry() {
-  static text::Registry<FabricKind> all("fabric");
+text::Registry<FabricFactory>& registry() {
+  static text::Registry<FabricFactory> all("fabric");
   return all;
 }
 
@@ -32,10 +32,10 @@ Chip product(const std::vector<Chip>& dims) {
 Fabric::Fabric(Chip inner, std::vector<Chip> dims, bool attached)
     : inner_(inner), dims_(std::move(dims)), size_(product(dims_)), attached_(attached) {}
 
-RegisteredFabric::RegisteredFabric(FabricKind kind) { registry().add(std::move(kind)); }
+RegisteredFabric::RegisteredFabric(FabricFactory kind) { registry().add(std::move(kind)); }
 
-const std::map<std::string, FabricKind, std::less<>>& fabric_kinds() { return registry().entries(); }
+const std::map<std::string, FabricFactory, std::less<>>& fabric_kinds() { return registry().entries(); }
 
-const FabricKind& fabric_kind(std::string_view name) { return registry().named(name); }
+const FabricFactory& fabric_kind(std::string_view name) { return registry().named(name); }
 
 }  // namespace trellis::sim

@@ -76,7 +76,7 @@ class Fabric {
 };
 
 // What a fabric is made from. The keys of its figures begin with its name: "neuronlink.rate".
-struct FabricRequest {
+struct FabricParameters {
   std::string name;
   std::vector<Chip> dims;
   Chip inner = 1;
@@ -89,19 +89,19 @@ struct FabricRequest {
   std::int32_t count(std::string_view key) const { return figures->count(name + "." + std::string(key)); }
 };
 
-struct FabricKind {
+struct FabricFactory {
   std::string name;     // "torus"
   std::string summary;  // one line, with the meaning of dims
-  std::shared_ptr<const Fabric> (*make)(const FabricRequest&) = nullptr;
+  std::shared_ptr<const Fabric> (*make)(const FabricParameters&) = nullptr;
   // all figures that `make` may look up, for that many dims
   std::vector<std::string> (*keys)(std::size_t dims) = nullptr;
 };
 
 struct RegisteredFabric {
-  explicit RegisteredFabric(FabricKind);
+  explicit RegisteredFabric(FabricFactory);
 };
 
-const std::map<std::string, FabricKind, std::less<>>& fabric_kinds();
-const FabricKind& fabric_kind(std::string_view);  // throws invalid_argument and lists the known kinds
+const std::map<std::string, FabricFactory, std::less<>>& fabric_kinds();
+const FabricFactory& fabric_kind(std::string_view);  // throws invalid_argument and lists the known kinds
 
 }  // namespace trellis::sim

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "sim/hardware/figures/error_range.h"
+#include "sim/hardware/figures/model_error_range.h"
 #include "text/refuse.h"
 
 namespace trellis::sim {
@@ -23,7 +23,7 @@ std::string collective_error(std::string_view era) {
 
 bool is_draw(const Machine& machine, std::string_view era, Time one, Time other) {
   if (machine.spec().chip.empty()) return false;
-  const ErrorRange error = error_range(collective_error(era.empty() ? std::string_view(machine.spec().era) : era));
+  const ModelErrorRange error = error_range(collective_error(era.empty() ? std::string_view(machine.spec().era) : era));
   const auto [least, most] = std::minmax(one, other);
   return static_cast<double>(most) * error.low <= static_cast<double>(least) * error.high;
 }

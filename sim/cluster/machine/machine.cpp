@@ -35,7 +35,7 @@ Machine::Machine(MachineSpec spec) : spec_(std::move(spec)) {
     if (ranks > std::numeric_limits<Rank>::max() / 128) text::refuse("{} has too many ranks", spec_.name);
   };
   Chip inner = 1;
-  for (const Level& level : spec_.levels) {
+  for (const TopologyLevel& level : spec_.levels) {
     if (level.kind == "cores") {
       if (&level != &spec_.levels.front() || level.dims.size() != 1)
         text::refuse("{}: cores of {}: expected one size, before all other levels", spec_.name,

@@ -13,8 +13,8 @@ namespace trellis::sim {
 using schedule::Rank;
 
 // One level of the topology: how chips, or groups of chips, are joined. A MachineSpec lists the innermost level first.
-struct Level {
-  std::string kind;  // a FabricKind
+struct TopologyLevel {
+  std::string kind;  // a FabricFactory
   std::string name;  // prefix of the keys of its figures
   std::vector<Chip> dims;
 };
@@ -28,10 +28,10 @@ struct Defect {
 
 struct MachineSpec {
   std::string name;
-  std::string chip;  // empty: ranks have no memory, engines or overheads
-  std::string era;   // the usual one
-  Level cluster;     // joins several such machines; its dims are not used
-  std::vector<Level> levels;
+  std::string chip;       // empty: ranks have no memory, engines or overheads
+  std::string era;        // the usual one
+  TopologyLevel cluster;  // joins several such machines; its dims are not used
+  std::vector<TopologyLevel> levels;
   Figures figures;
   std::vector<Defect> defects;
   std::vector<std::string> changes = {};  // of what_if, as they were typed

@@ -10,7 +10,7 @@
 #include "sim/cluster/machine/machine_cluster.h"
 #include "sim/hardware/figures/embedded_files.h"
 #include "text/nearest.h"
-#include "text/number.h"
+#include "text/number_parsing.h"
 #include "text/refuse.h"
 #include "text/words.h"
 
@@ -78,7 +78,7 @@ MachineSpec joined(MachineSpec one, Chip count, std::string_view name) {
         "{} is not joined to others: a machine file says how by a line `cluster KIND NAME`, "
         "a host of hwloc's by a network interface",
         one.name);
-  if (std::ranges::find(one.levels, one.cluster.name, &Level::name) != one.levels.end())
+  if (std::ranges::find(one.levels, one.cluster.name, &TopologyLevel::name) != one.levels.end())
     text::refuse("{} is not joined to others: its level '{}' is its cluster", one.name, one.cluster.name);
   one.levels.push_back({one.cluster.kind, one.cluster.name, {count}});
   one.name = name;

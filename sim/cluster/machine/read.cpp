@@ -38,7 +38,7 @@ void structure(const Words& words, MachineSpec& spec, bool& levels) {
     if (words.size() != 4) complain("level KIND NAME DIMS");
     if (!levels) spec.levels.clear();
     levels = true;
-    if (std::ranges::find(spec.levels, words[2], &Level::name) != spec.levels.end())
+    if (std::ranges::find(spec.levels, words[2], &TopologyLevel::name) != spec.levels.end())
       text::refuse("a level called '{}' was there before", words[2]);
     spec.levels.push_back({std::string(words[1]), std::string(words[2]), dims_of(words[3])});
   } else {
@@ -108,11 +108,11 @@ std::optional<std::pair<std::string, std::string>> era_figure(const std::string&
 std::set<std::string> known_keys(const MachineSpec& spec, const Figures& chip) {
   std::set<std::string> known(software_keys.begin(), software_keys.end());
   for (const auto& [key, figure] : chip.all()) known.insert(key);
-  const auto add = [&](const Level& level, std::size_t dims) {
+  const auto add = [&](const TopologyLevel& level, std::size_t dims) {
     if (level.kind.empty() || level.kind == "cores") return;
     for (const std::string& key : fabric_kind(level.kind).keys(dims)) known.insert(level.name + "." + key);
   };
-  for (const Level& level : spec.levels) add(level, level.dims.size());
+  for (const TopologyLevel& level : spec.levels) add(level, level.dims.size());
   add(spec.cluster, 1);
   std::set<std::string> parts;
   const std::string text = fmt::format("{}{}", data_text("machines", eras), fitted_launches());
@@ -129,7 +129,7 @@ std::set<std::string> known_keys(const MachineSpec& spec, const Figures& chip) {
 // it: the cluster's links lead from host to host.
 void expect_own_cluster(const MachineSpec& spec) {
   if (spec.cluster.name.empty()) return;
-  const auto level = std::ranges::find(spec.levels, spec.cluster.name, &Level::name);
+  const auto level = std::ranges::find(spec.levels, spec.cluster.name, &TopologyLevel::name);
   if (level == spec.levels.end() || (level + 1 == spec.levels.end() && level->kind == spec.cluster.kind)) return;
   text::refuse("a level and the cluster are both called '{}': expected the last level, of the same kind",
                spec.cluster.name);

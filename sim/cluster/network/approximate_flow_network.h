@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "sim/cluster/network/network.h"
-#include "sim/hardware/time/free_numbers.h"
-#include "sim/hardware/time/instant_queue.h"
-#include "sim/hardware/time/run_sorter.h"
+#include "sim/hardware/time/batched_event_queue.h"
+#include "sim/hardware/time/index_allocator.h"
+#include "sim/hardware/time/natural_merge_sort.h"
 
 namespace trellis::sim {
 
@@ -101,18 +101,18 @@ class ApproximateFlowNetwork : public Network {
 
   static constexpr int finest = 13;  // 1 part in 2^13
   std::vector<Flow> flows_;
-  FreeNumbers free_flows_;
+  IndexAllocator free_flows_;
   std::vector<Resource> resources_;
   std::vector<Pair> pairs_;
-  FreeNumbers free_pairs_;
+  IndexAllocator free_pairs_;
   std::unordered_map<std::uint64_t, PairId> numbers_;  // of pairs
   std::vector<std::pair<Rate, ResourceId>> waiting_;   // a heap; the lowest level comes first
   std::vector<ResourceId> touched_;
   int fineness_ = finest;
-  InstantQueue<ResourceId> ends_;
+  BatchedEventQueue<ResourceId> ends_;
   Time now_ = 0;
   std::vector<ResourceId> row_;
-  RunSorter<ResourceId> sorter_;
+  NaturalMergeSort<ResourceId> sorter_;
   std::vector<Faster> faster_;
   std::vector<FlowId> moving_over_;
 };

@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "sim/cluster/network/fair_share_queue.h"
-#include "sim/cluster/network/flow_region.h"
 #include "sim/cluster/network/network.h"
-#include "sim/hardware/time/instant_queue.h"
-#include "sim/hardware/time/run_sorter.h"
+#include "sim/cluster/network/water_filling_region.h"
+#include "sim/hardware/time/batched_event_queue.h"
+#include "sim/hardware/time/natural_merge_sort.h"
 
 namespace trellis::sim {
 
@@ -56,17 +56,17 @@ class FlowNetwork : public Network {
   void settle_pools();
 
   FlowTable table_;
-  FlowRegion region_{table_};
+  WaterFillingRegion region_{table_};
   std::size_t moving_ = 0;
   std::int64_t solved_ = 0;   // rates computed so far
   std::int64_t changes_ = 0;  // starts and ends
-  InstantQueue<FlowId> ends_;
+  BatchedEventQueue<FlowId> ends_;
   Time now_ = 0;
 
   std::vector<FlowId> fresh_;
   std::vector<std::uint32_t> changed_;  // resources that lost a flow
   std::vector<FairShareQueue> pools_;
-  FreeNumbers free_pools_;
+  IndexAllocator free_pools_;
   std::vector<std::uint32_t> changed_pools_;  // by resource
   // Caches the last result, as flows that start together mostly have the same size and rate.
   struct {
@@ -79,7 +79,7 @@ class FlowNetwork : public Network {
     double sixteenths = 0;  // of a byte
   } bytes_;
   std::vector<FlowId> row_;
-  RunSorter<FlowId> sorter_;
+  NaturalMergeSort<FlowId> sorter_;
 };
 
 }  // namespace trellis::sim

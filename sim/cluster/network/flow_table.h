@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "sim/cluster/network/network.h"
-#include "sim/hardware/time/free_numbers.h"
+#include "sim/hardware/time/index_allocator.h"
 
 namespace trellis::sim {
 
@@ -67,7 +67,7 @@ struct FlowTable {
   void list(std::uint32_t part, std::uint32_t& first);
   void unlist(const Part&, std::uint32_t& first);
 
-  FreeNumbers free_;
+  IndexAllocator free_;
 };
 
 }  // namespace trellis::sim

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "sim/cluster/network/network.h"
-#include "sim/hardware/time/instant_queue.h"
+#include "sim/hardware/time/batched_event_queue.h"
 
 namespace trellis::sim {
 
@@ -18,7 +18,7 @@ class UncontendedNetwork : public Network {
 
  private:
   std::vector<Rate> capacities_;
-  InstantQueue<std::uint64_t> ends_;
+  BatchedEventQueue<std::uint64_t> ends_;
   std::vector<std::uint64_t> row_;
   Time now_ = 0;
 };

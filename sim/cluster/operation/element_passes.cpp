@@ -15,7 +15,7 @@ EngineTimes passes_over(const OperationShape& s, const EngineRates& e, const Ele
   return t;
 }
 
-OperationKind kind_of_passes(std::string name, std::string summary, const ElementPasses& p, ProgramOf program) {
+OperationModel kind_of_passes(std::string name, std::string summary, const ElementPasses& p, ProgramOf program) {
   return {.name = std::move(name),
           .summary = std::move(summary),
           .extents = "rows x columns, batch times",

@@ -2,7 +2,7 @@
 // written.
 #pragma once
 
-#include "sim/cluster/operation/operation.h"
+#include "sim/cluster/operation/operation_model.h"
 
 namespace trellis::sim {
 
@@ -17,7 +17,7 @@ EngineTimes passes_over(const OperationShape&, const EngineRates&, const Element
 using ProgramOf = std::function<std::optional<CoreProgram>(const OperationShape&, const EngineRates&)>;
 
 // A kind whose work is the same passes whatever the shape.
-OperationKind kind_of_passes(std::string name, std::string summary, const ElementPasses&, ProgramOf = {});
+OperationModel kind_of_passes(std::string name, std::string summary, const ElementPasses&, ProgramOf = {});
 
 // Programs of core/ that load from memory and store results there; none for fused operations, whose arrays mostly stay
 // in SBUF. The first kind takes rows and columns, the second a number of elements.

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "net/sha256.h"
-#include "text/number.h"
+#include "text/number_parsing.h"
 #include "text/words.h"
 
 namespace trellis::sim {

@@ -1,6 +1,6 @@
 #include "sim/cluster/price/compiled_schedule.h"
 
-#include "schedule/builder/recorder.h"
+#include "schedule/builder/program_recorder.h"
 #include "schedule/collective_traits.h"
 #include "text/refuse.h"
 
@@ -50,13 +50,14 @@ bool reads_from(const Program& program, const Step& step, const schedule::Slice&
 // Makes programs as make() and make_program() do, but polls `stopped` every thousand steps.
 std::vector<Program> polled(const schedule::Algorithm& algorithm, const schedule::Request& request,
                             std::optional<Rank> only, const CompiledSchedule::Stopped& stopped) {
-  schedule::Recorder recorder(task_of(algorithm, request), only,
-                              [&, steps = 0](const Program&) mutable { return ++steps % 1024 != 0 || !stopped(); });
+  schedule::ProgramRecorder recorder(task_of(algorithm, request), only, [&, steps = 0](const Program&) mutable {
+    return ++steps % 1024 != 0 || !stopped();
+  });
   schedule::Builder builder(recorder, request.ranks());
   try {
     build(algorithm, request, builder);
     return recorder.finish();
-  } catch (const schedule::Recorder::Unwanted&) {
+  } catch (const schedule::ProgramRecorder::Unwanted&) {
     throw CompilationStopped();
   }
 }

@@ -59,7 +59,7 @@ std::string rank_name(const Machine& machine, Rank r) {
 }
 
 // Goes back from the end, each time to the move waited for last.
-std::vector<std::int64_t> critical_moves(const Run& run) {
+std::vector<std::int64_t> critical_moves(const SimulationRun& run) {
   const auto& traces = run.traces();
   std::int64_t at = -1;
   Time last = -1;
@@ -71,15 +71,15 @@ std::vector<std::int64_t> critical_moves(const Run& run) {
   return moves;
 }
 
-std::vector<CriticalPathLeg> critical_path(const Run& run, const std::vector<std::int64_t>& moves, Time launch,
-                                           Time end) {
+std::vector<CriticalPathLeg> critical_path(const SimulationRun& run, const std::vector<std::int64_t>& moves,
+                                           Time launch, Time end) {
   const auto& traces = run.traces();
   std::vector<CriticalPathLeg> legs;
   const Time first = moves.empty() ? end : traces[moves.front()].ready;
   legs.push_back({CriticalPathLeg::Kind::launch, std::min(first, launch)});
   for (std::size_t i = 0; i < moves.size(); ++i) {
     const MoveTrace& t = traces[moves[i]];
-    const Run::Place where = run.place(moves[i]);
+    const SimulationRun::Place where = run.place(moves[i]);
     const Time until = i + 1 < moves.size() ? traces[moves[i + 1]].ready : end;
     legs.push_back({CriticalPathLeg::Kind::software, t.begin - t.ready, where.rank, where.peer});
     legs.push_back({CriticalPathLeg::Kind::moving, t.end - t.begin, where.rank, where.peer, run.busiest(moves[i])});
@@ -89,7 +89,7 @@ std::vector<CriticalPathLeg> critical_path(const Run& run, const std::vector<std
   return legs;
 }
 
-std::vector<PathShare> path_shares(const Price& price, const Machine& machine) {
+std::vector<CriticalPathShare> path_shares(const Price& price, const Machine& machine) {
   std::map<std::pair<CriticalPathLeg::Kind, std::string>, Kin> kinds;
   for (const CriticalPathLeg& leg : price.path) {
     const bool over = leg.kind == CriticalPathLeg::Kind::moving && leg.resource != no_resource;
@@ -97,9 +97,9 @@ std::vector<PathShare> path_shares(const Price& price, const Machine& machine) {
     kin.time += leg.time;
     kin.pairs[{leg.from, leg.to, leg.resource}] += leg.time;
   }
-  std::vector<PathShare> shares;
+  std::vector<CriticalPathShare> shares;
   for (const auto& [key, kin] : kinds) shares.push_back({kin.time, words(machine, key.first, kin)});
-  std::ranges::stable_sort(shares, std::greater<>(), &PathShare::time);
+  std::ranges::stable_sort(shares, std::greater<>(), &CriticalPathShare::time);
   return shares;
 }
 
@@ -107,7 +107,7 @@ std::string path_in_words(const Price& price, const Machine& machine) {
   Time sum = 0;
   for (const CriticalPathLeg& leg : price.path) sum += leg.time;
   std::string text;
-  for (const PathShare& share : path_shares(price, machine))
+  for (const CriticalPathShare& share : path_shares(price, machine))
     text += fmt::format("{}{:.0f}% {}", text.empty() ? "" : ", ",
                         100.0 * static_cast<double>(share.time) / static_cast<double>(sum), share.words);
   return text;

@@ -12,7 +12,7 @@ namespace {
 
 // "neuronlink x" of "neuronlink x+", "efa" of "efa host out": the level's name, and the dimension where it has several.
 std::string link_words(const Machine& machine, std::string_view port) {
-  for (const Level& level : machine.spec().levels) {
+  for (const TopologyLevel& level : machine.spec().levels) {
     if (!port.starts_with(level.name + " ")) continue;
     const bool axes = level.kind == "torus" || level.kind == "mesh";
     return axes && level.dims.size() > 1 ? std::string(port.substr(0, port.size() - 1)) : level.name;
@@ -22,10 +22,10 @@ std::string link_words(const Machine& machine, std::string_view port) {
 
 class Names {
  public:
-  Names(const Run& run, const Machine& machine) : run_(run), machine_(machine) {}
+  Names(const SimulationRun& run, const Machine& machine) : run_(run), machine_(machine) {}
 
   std::string of(std::int64_t move) {
-    const Run::Place where = run_.place(move);
+    const SimulationRun::Place where = run_.place(move);
     // A transfer that only brings in data for a sum belongs to the sum.
     const char* does = where.move->adds || where.move->staged ? "sum" : "copy";
     if (where.peer < 0) return fmt::format("{} in memory", does);
@@ -45,7 +45,7 @@ class Names {
                                  : links_.emplace(std::string(port), link_words(machine_, port)).first->second;
   }
 
-  const Run& run_;
+  const SimulationRun& run_;
   const Machine& machine_;
   std::vector<ResourceId> used_;
   std::map<std::string, std::string, std::less<>> links_;
@@ -53,14 +53,14 @@ class Names {
 
 }  // namespace
 
-std::vector<TransferPhase> phases_of(const Run& run, const Machine& machine, const std::vector<std::int64_t>& critical,
-                                     Time end) {
+std::vector<CollectivePhase> phases_of(const SimulationRun& run, const Machine& machine,
+                                       const std::vector<std::int64_t>& critical, Time end) {
   const auto& traces = run.traces();
   Names names(run, machine);
-  std::map<std::string, TransferPhase> phases;
+  std::map<std::string, CollectivePhase> phases;
   for (std::int64_t i = 0; i < std::ssize(traces); ++i) {
     if (run.bytes(i) <= 0) continue;
-    TransferPhase& phase = phases[names.of(i)];
+    CollectivePhase& phase = phases[names.of(i)];
     phase.from = std::min(phase.from, traces[i].ready);
     phase.to = std::max(phase.to, traces[i].end + run.latency(i));
     phase.bytes += run.bytes(i);
@@ -71,13 +71,13 @@ std::vector<TransferPhase> phases_of(const Run& run, const Machine& machine, con
     if (const auto found = phases.find(names.of(critical[i])); found != phases.end())
       found->second.on_path += until - traces[critical[i]].ready;
   }
-  std::vector<TransferPhase> all;
+  std::vector<CollectivePhase> all;
   for (auto& [name, phase] : phases) {
     if (phase.to == phase.from) continue;  // copies on a machine whose memory takes no time
     phase.name = name;
     all.push_back(std::move(phase));
   }
-  std::ranges::stable_sort(all, {}, [](const TransferPhase& p) { return std::pair(p.from, p.to); });
+  std::ranges::stable_sort(all, {}, [](const CollectivePhase& p) { return std::pair(p.from, p.to); });
   return all;
 }
 

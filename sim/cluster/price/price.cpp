@@ -16,7 +16,7 @@ struct Busiest {
 };
 
 // In a folded run only the resources of the representatives were simulated; they stand for all like ones.
-Busiest busiest(const Run& run, const Machine& machine) {
+Busiest busiest(const SimulationRun& run, const Machine& machine) {
   Busiest most;
   const auto look = [&](ResourceId r) {
     const double rate = machine.rate(r);
@@ -38,13 +38,13 @@ Busiest busiest(const Run& run, const Machine& machine) {
   return most;
 }
 
-std::unique_ptr<Run> run_of(const CompiledSchedule& pattern, const Machine& machine, const PriceOptions& options,
-                            RunSettings settings) {
+std::unique_ptr<SimulationRun> run_of(const CompiledSchedule& pattern, const Machine& machine,
+                                      const PriceOptions& options, RunSettings settings) {
   SimulatedCollective collective{.pattern = &pattern, .bytes = options.bytes, .members = options.members};
   if (pattern.sized()) collective.chunk_bytes = options.element;
   settings.era = options.era, settings.fold = options.fold;
   settings.limit = options.limit, settings.stopped = options.stopped, settings.noise = options.noise;
-  return std::make_unique<Run>(machine, std::vector<SimulatedCollective>{collective}, std::move(settings));
+  return std::make_unique<SimulationRun>(machine, std::vector<SimulatedCollective>{collective}, std::move(settings));
 }
 
 }  // namespace
@@ -70,8 +70,8 @@ double moves_gone_through(const CompiledSchedule& pattern, const Machine& machin
          pattern.ranks();
 }
 
-std::unique_ptr<Run> run_for(const CompiledSchedule& pattern, const Machine& machine, const PriceOptions& options,
-                             bool trace) {
+std::unique_ptr<SimulationRun> run_for(const CompiledSchedule& pattern, const Machine& machine,
+                                       const PriceOptions& options, bool trace) {
   return run_of(pattern, machine, options, {.trace = trace});
 }
 

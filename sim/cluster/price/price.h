@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/cluster/price/run.h"
+#include "sim/cluster/price/simulation_run.h"
 
 namespace trellis::sim {
 
@@ -69,7 +69,7 @@ double moves_gone_through(const CompiledSchedule&, const Machine&, const PriceOp
 // The schedule's ranks that stand for all of them, see rank_folding.h. None also if every rank is asked for (`fold` is
 // false) or has delays of its own (`noise`).
 std::optional<std::vector<Rank>> folded_ranks(const schedule::Symmetry&, const Machine&, const PriceOptions&);
-std::unique_ptr<Run> run_for(const CompiledSchedule&, const Machine&, const PriceOptions&, bool trace);
+std::unique_ptr<SimulationRun> run_for(const CompiledSchedule&, const Machine&, const PriceOptions&, bool trace);
 // A lower bound for this pattern: each transfer as if alone, each resource as if never idle. Much cheaper than a price.
 Time least_time(const CompiledSchedule&, const Machine&, const PriceOptions&);
 // Whether there are so few elements that all chunks but the first ones are empty. Each rank's chunks are then told

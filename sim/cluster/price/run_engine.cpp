@@ -36,7 +36,8 @@ LoadKey key_of(const HbmLoad& load) { return {load.bytes, load.rate, load.start}
 
 }  // namespace
 
-Run::Engine::Engine(const Machine& machine, std::vector<SimulatedCollective> collectives, RunSettings settings)
+SimulationRun::Engine::Engine(const Machine& machine, std::vector<SimulatedCollective> collectives,
+                              RunSettings settings)
     : machine_(machine), collectives_(std::move(collectives)), settings_(std::move(settings)) {
   overheads_ = machine_.overheads(settings_.era);
   static_assert(most_rate <= most_in_bytes);
@@ -88,7 +89,7 @@ Run::Engine::Engine(const Machine& machine, std::vector<SimulatedCollective> col
 
 // The symmetry that all collectives and loads allow together. Equal collectives that begin together are one kind of
 // ConcurrentGroups, and so are equal loads.
-std::optional<schedule::Symmetry> Run::Engine::symmetry() {
+std::optional<schedule::Symmetry> SimulationRun::Engine::symmetry() {
   if (settings_.noise || collectives_.empty()) return {};
   if (collectives_[0].members.empty() && collectives_.size() == 1 && settings_.loads.empty())
     return folded_symmetry(collectives_[0].pattern->symmetry(), machine_);
@@ -113,7 +114,7 @@ std::optional<schedule::Symmetry> Run::Engine::symmetry() {
 }
 
 // Each simulated load has a resource of its own, which limits its rate.
-void Run::Engine::add_loads() {
+void SimulationRun::Engine::add_loads() {
   std::map<std::pair<LoadKey, Rank>, std::uint32_t> simulated;
   const double fastest = machine_.fastest();
   for (std::uint32_t i = 0; i < settings_.loads.size(); ++i) {
@@ -131,7 +132,7 @@ void Run::Engine::add_loads() {
 }
 
 // The network's number of a resource.
-std::uint32_t Run::Engine::number(ResourceId r) {
+std::uint32_t SimulationRun::Engine::number(ResourceId r) {
   if (!few_) return r;
   const ResourceId one = folding_ ? folding_->representative(r) : r;
   const auto [at, fresh] = numbers_.try_emplace(one, static_cast<std::uint32_t>(capacities_.size()));
@@ -139,12 +140,12 @@ std::uint32_t Run::Engine::number(ResourceId r) {
   return at->second;
 }
 
-ResourceUse Run::Engine::one_pass(ResourceId r) {
+ResourceUse SimulationRun::Engine::one_pass(ResourceId r) {
   if (r == no_resource) return {0, 0};
   return {number(r), one_use * (folding_ ? folding_->sharers(r) : 1)};
 }
 
-void Run::Engine::add_seats(std::uint32_t collective) {
+void SimulationRun::Engine::add_seats(std::uint32_t collective) {
   const CompiledSchedule& pattern = *collectives_[collective].pattern;
   const auto& members = collectives_[collective].members;
   const Rank limit = members.empty() ? pattern.ranks() : static_cast<Rank>(members.size());
@@ -187,7 +188,7 @@ void Run::Engine::add_seats(std::uint32_t collective) {
 
 // Throws if the run needs more memory than there is. This is an estimate: moves are counted from the ranks' programs,
 // and all routes of a collective are taken to be as long as the average one from its first rank.
-void Run::Engine::expect_memory(bool folds) const {
+void SimulationRun::Engine::expect_memory(bool folds) const {
   constexpr double no_question = 1 << 28;  // bytes that every host has
   double needed = 0, moves = 0;
   for (std::uint32_t i = 0; i < collectives_.size(); ++i) {
@@ -221,7 +222,7 @@ void Run::Engine::expect_memory(bool folds) const {
       moves, seats_.size(), needed * 1e-9, most * 1e-9, folds && !folding_ ? "it folded, " : ""));
 }
 
-void Run::Engine::add_peers(Seat& seat, Rank own) {
+void SimulationRun::Engine::add_peers(Seat& seat, Rank own) {
   const CompiledSchedule& pattern = *collectives_[seat.collective].pattern;
   const auto& members = collectives_[seat.collective].members;
   std::vector<ResourceId> way;
@@ -254,7 +255,7 @@ void Run::Engine::add_peers(Seat& seat, Rank own) {
 // Each byte that a rank's engines read or write counts against the engines and against the HBM in which it lies. A
 // sender's engines read and write. If the data is added to what is there, the receiver's engines read that. Two
 // receivers fed by one read pay for it once.
-void Run::Engine::uses_of(const Seat& seat, const Move& m, std::vector<ResourceUse>& uses) const {
+void SimulationRun::Engine::uses_of(const Seat& seat, const Move& m, std::vector<ResourceUse>& uses) const {
   const auto use = [&](const ResourceUse& pass, std::uint32_t touches) {
     if (pass.weight > 0 && touches > 0) add_use(uses, pass.resource, touches * pass.weight);
   };
@@ -285,13 +286,13 @@ void Run::Engine::uses_of(const Seat& seat, const Move& m, std::vector<ResourceU
 
 // Whether the move itself moves no bytes: a source that its sum reads directly on the same chip, a sum that is formed
 // while it is sent on, or empty chunks.
-bool Run::Engine::needs_no_bytes(const Seat& seat, const Move& m) const {
+bool SimulationRun::Engine::needs_no_bytes(const Seat& seat, const Move& m) const {
   if (m.chunks == 0 || m.forwards) return true;
   return m.staged && m.second == no_peer && machine_.cores() > 1 &&
          peers_[seat.first_peer + static_cast<std::uint32_t>(m.peer)].count == 0;
 }
 
-Run::Engine::SeatMove Run::Engine::numbered(std::int64_t number) const {
+SimulationRun::Engine::SeatMove SimulationRun::Engine::numbered(std::int64_t number) const {
   const auto wanted = static_cast<std::uint64_t>(number);
   const Row& row = *(std::ranges::upper_bound(rows_, wanted, {}, &Row::first_move) - 1);
   const std::uint64_t place = wanted - row.first_move, stride = row.seats.size();

@@ -1,15 +1,15 @@
-// The internal state of a Run. run_loop.cpp has its inner loop.
+// The internal state of a SimulationRun. run_loop.cpp has its inner loop.
 #pragma once
 
 #include <optional>
 #include <unordered_map>
 
-#include "sim/cluster/price/run.h"
-#include "sim/hardware/time/instant_queue.h"
+#include "sim/cluster/price/simulation_run.h"
+#include "sim/hardware/time/batched_event_queue.h"
 
 namespace trellis::sim {
 
-class Run::Engine {
+class SimulationRun::Engine {
  public:
   Engine(const Machine&, std::vector<SimulatedCollective>, RunSettings);
   Time run();

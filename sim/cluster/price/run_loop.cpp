@@ -7,7 +7,7 @@
 
 #include "kernels/types/random.h"
 #include "sim/cluster/price/run_engine.h"
-#include "sim/hardware/time/run_sorter.h"
+#include "sim/hardware/time/natural_merge_sort.h"
 #include "text/refuse.h"
 
 namespace trellis::sim {
@@ -33,7 +33,7 @@ Time scaled(Time t, float slowness) {
 // The event loop, instant by instant.
 class Loop {
  public:
-  explicit Loop(Run::Engine& engine)
+  explicit Loop(SimulationRun::Engine& engine)
       : e_(engine),
         trace_(!engine.traces_.empty()),
         o_(engine.overheads_),
@@ -48,7 +48,7 @@ class Loop {
   Time run() {
     open();
     std::vector<Event> row, ended;
-    RunSorter<Event> sorter;
+    NaturalMergeSort<Event> sorter;
     Network& network = *e_.network_;
     while (true) {
       sorter.sort(ready_);
@@ -94,7 +94,7 @@ class Loop {
   // block of moves of one rank are contiguous in waits_, followed by those of the same block of the other ranks.
   static constexpr std::uint32_t block = 16;  // moves
   static constexpr std::uint32_t most_waits = std::numeric_limits<std::uint8_t>::max();
-  void add_waits(const Run::Engine::Row& row) {
+  void add_waits(const SimulationRun::Engine::Row& row) {
     const auto& program = e_.program(e_.seats_[row.seats[0]]).moves;
     const std::size_t first = waits_.size() / block, blocks = (program.size() + block - 1) / block;
     for (std::size_t i = 0; i < row.seats.size(); ++i)
@@ -107,12 +107,12 @@ class Loop {
         if (rounds > 0) rounds_[e_.number(e_.seats_[at], m)] = rounds;
       }
   }
-  std::uint8_t& waits_of(const Run::Engine::Seat& seat, std::uint32_t move) {
+  std::uint8_t& waits_of(const SimulationRun::Engine::Seat& seat, std::uint32_t move) {
     return waits_[(seat.first_wait + std::size_t{seat.stride} * (move / block)) * block + move % block];
   }
 
   // Counts down the ends that the move still waits for. Returns true if this was the last.
-  bool may_start(const Run::Engine::Seat& seat, std::uint32_t move) {
+  bool may_start(const SimulationRun::Engine::Seat& seat, std::uint32_t move) {
     std::uint8_t& waits = waits_of(seat, move);
     if (--waits > 0) return false;
     if (rounds_.empty() || e_.program(seat).moves[move].waits <= most_waits) return true;
@@ -189,7 +189,7 @@ class Loop {
     let_go(peer.seat, also ? m.second_arrival : m.arrival, cause);
   }
 
-  bool goes_away(const Run::Engine::Seat& seat, const Move& m) const {
+  bool goes_away(const SimulationRun::Engine::Seat& seat, const Move& m) const {
     return o_.away > 0 && m.peer != no_peer && !e_.needs_no_bytes(seat, m) &&
            e_.peers_[seat.first_peer + static_cast<std::uint32_t>(m.peer)].away;
   }
@@ -206,11 +206,11 @@ class Loop {
     if (m.peer == no_peer || e_.needs_no_bytes(seat, m)) return {};
     const std::uint64_t line = std::uint64_t{at} << 32;
     if (goes_away(seat, m)) return {.busy = &seat.sends_away, .line = line};
-    const std::uint32_t lane = m.channel % Run::Engine::lanes;
+    const std::uint32_t lane = m.channel % SimulationRun::Engine::lanes;
     const std::uint64_t peer = seat.first_peer + static_cast<std::uint32_t>(m.peer);
     return {.busy = &e_.peers_[peer].sending,
             .bit = static_cast<std::uint8_t>(1U << lane),
-            .line = line + (static_cast<std::uint32_t>(m.peer) + 1) * Run::Engine::lanes + lane};
+            .line = line + (static_cast<std::uint32_t>(m.peer) + 1) * SimulationRun::Engine::lanes + lane};
   }
 
   void begin_in_turn(std::uint32_t at, std::uint32_t number) {
@@ -336,7 +336,7 @@ class Loop {
     (instant ? instant_ : ready_).push_back(event_of(at, number));
   }
 
-  bool takes_no_time(const Run::Engine::Seat& seat, const Move& m) const {
+  bool takes_no_time(const SimulationRun::Engine::Seat& seat, const Move& m) const {
     return m.peer == no_peer && (seat.hbm.weight + seat.dma.weight == 0 || e_.needs_no_bytes(seat, m));
   }
 
@@ -358,7 +358,7 @@ class Loop {
     }
   }
 
-  Run::Engine& e_;
+  SimulationRun::Engine& e_;
   const bool trace_;
   const SoftwareOverheads& o_;
   const bool plain_;          // nothing precedes the bytes
@@ -369,7 +369,7 @@ class Loop {
   // count can hold, further rounds of `most_waits`.
   std::vector<std::uint8_t> waits_;
   std::unordered_map<std::uint64_t, std::uint32_t> rounds_;
-  InstantQueue<Event> queue_;
+  BatchedEventQueue<Event> queue_;
   std::vector<Event> ready_, instant_;
   std::unordered_map<std::uint64_t, std::deque<std::uint32_t>> lines_;  // by Lane::line; none is empty
   std::vector<ResourceUse> uses_;
@@ -382,6 +382,6 @@ class Loop {
 
 }  // namespace
 
-Time Run::Engine::run() { return Loop(*this).run(); }
+Time SimulationRun::Engine::run() { return Loop(*this).run(); }
 
 }  // namespace trellis::sim

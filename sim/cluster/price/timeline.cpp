@@ -24,7 +24,7 @@ struct Own {
 
 class Writer {
  public:
-  Writer(const Run& run, const Machine& machine, const RunTimelineOptions& options)
+  Writer(const SimulationRun& run, const Machine& machine, const RunTimelineOptions& options)
       : run_(run), machine_(machine), first_span_(run.traces().size(), -1), last_span_(run.traces().size(), -1) {
     gather();
     choose(options);
@@ -48,7 +48,7 @@ class Writer {
   void gather() {
     const auto& traces = run_.traces();
     for (std::int64_t i = 0; i < std::ssize(traces); ++i) {
-      const Run::Place where = run_.place(i);
+      const SimulationRun::Place where = run_.place(i);
       owns_[where.rank].moves.push_back(i);
       for (Rank to : {where.peer, where.also}) {
         if (to < 0) continue;
@@ -81,7 +81,7 @@ class Writer {
     }
   }
 
-  std::string label(const Run::Place& where) const {
+  std::string label(const SimulationRun::Place& where) const {
     if (where.peer < 0) return where.move->adds ? "sum" : "copy";
     std::string text = fmt::format("to {}", short_name(machine_, where.peer));
     if (where.also >= 0) text += fmt::format(" and {}", where.also);
@@ -102,7 +102,7 @@ class Writer {
     Time until = 0;  // from then on, nothing of its own is in flight
     for (std::int64_t i : own.moves) {
       const MoveTrace& t = run_.traces()[i];
-      const Run::Place where = run_.place(i);
+      const SimulationRun::Place where = run_.place(i);
       if (t.ready > until) add_wait(until == 0 && t.cause < 0 ? software : waiting, rank, t, until);
       const std::string words = label(where);
       if (t.begin > t.ready) first_span_[i] = last_span_[i] = add(software, words, t.ready, t.begin);
@@ -125,13 +125,13 @@ class Writer {
       add(track, "launch", from, next.ready);
       return;
     }
-    const Run::Place cause = run_.place(next.cause);
+    const SimulationRun::Place cause = run_.place(next.cause);
     const bool own = cause.rank == rank && !(run_.folding() != nullptr && cause.peer >= 0);
     // In a folded run the rank stands for its like, so a wait for one of them appears as a wait for itself.
     add(track, own ? "for its own bytes to land" : fmt::format("for {}", sender_words(rank, cause)), from, next.ready);
   }
 
-  std::string sender_words(Rank rank, const Run::Place& cause) const {
+  std::string sender_words(Rank rank, const SimulationRun::Place& cause) const {
     return cause.rank == rank ? "another like it" : short_name(machine_, cause.rank);
   }
 
@@ -197,7 +197,7 @@ class Writer {
     std::size_t named = 0;
     for (std::int64_t i : active) {
       if (named == most_named) return text + ", ...";
-      const Run::Place where = run_.place(i);
+      const SimulationRun::Place where = run_.place(i);
       text += fmt::format("{}{}", named++ == 0 ? "" : ", ", where.rank);
       if (where.peer >= 0) text += fmt::format(" to {}", where.peer);
       if (where.peer < 0) text += where.move->adds ? ", sum" : ", copy";
@@ -205,7 +205,7 @@ class Writer {
     return text;
   }
 
-  const Run& run_;
+  const SimulationRun& run_;
   const Machine& machine_;
   std::map<Rank, Own> owns_;
   std::map<ResourceId, std::vector<std::int64_t>> users_;  // the moves that use a resource of a shown rank
@@ -216,7 +216,7 @@ class Writer {
 
 }  // namespace
 
-RunTimeline timeline_of(const Run& run, const Machine& machine, const RunTimelineOptions& options) {
+RunTimeline timeline_of(const SimulationRun& run, const Machine& machine, const RunTimelineOptions& options) {
   return Writer(run, machine, options).write();
 }
 

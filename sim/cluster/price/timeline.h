@@ -22,10 +22,10 @@ struct RunTimeline {
 };
 
 // Throws invalid_argument for a wanted rank that was not simulated.
-RunTimeline timeline_of(const Run&, const Machine&, const RunTimelineOptions& = {});
+RunTimeline timeline_of(const SimulationRun&, const Machine&, const RunTimelineOptions& = {});
 
 // Transfers that do the same over the same links: "sum over neuronlink x", "copy over efa", "copy within chips".
-struct TransferPhase {
+struct CollectivePhase {
   std::string name;
   Time from = forever, to = 0;  // start of the first transfer, arrival of the last
   Time on_path = 0;             // how much of the critical path it takes
@@ -33,6 +33,7 @@ struct TransferPhase {
   std::int64_t transfers = 0;
 };
 // In the order in which they begin. `critical`: critical_moves of the same run.
-std::vector<TransferPhase> phases_of(const Run&, const Machine&, const std::vector<std::int64_t>& critical, Time end);
+std::vector<CollectivePhase> phases_of(const SimulationRun&, const Machine&, const std::vector<std::int64_t>& critical,
+                                       Time end);
 
 }  // namespace trellis::sim

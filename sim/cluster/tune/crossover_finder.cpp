@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "schedule/algorithms/tuner.h"
+#include "schedule/algorithms/size_range_tuner.h"
 
 namespace trellis::sim {
 namespace {
@@ -18,7 +18,7 @@ double middle(double low, double high) { return high > 4 * low ? std::sqrt(low *
 
 }  // namespace
 
-CrossoverFinder::CrossoverFinder(const Machine& machine, const Sweep& sweep, const std::vector<ConfigCost>& samples,
+CrossoverFinder::CrossoverFinder(const Machine& machine, const SweepSpec& sweep, const std::vector<ConfigCost>& samples,
                                  SweepControl control)
     : asked_(machine.spec()),
       sweep_(sweep),
@@ -44,7 +44,7 @@ ConfigCost CrossoverFinder::price(const Contender& who, double bytes) {
 }
 
 ConfigCost CrossoverFinder::fastest(double bytes, Time limit) {
-  Sweep one = sweep_;
+  SweepSpec one = sweep_;
   one.sizes = {bytes}, one.wanted = 1, one.limit = limit;
   ConfigCost best{.bytes = bytes, .time = forever};
   for (const ConfigCost& c : sweep(asked_.machine(), one, control_)) {
@@ -77,7 +77,7 @@ double CrossoverFinder::border(const Side& before, const Side& after) {
   }
   for (const Side* side : {&before, &after})
     for (const AlgorithmConfig& config : configs_.at(side->who)) {
-      const Question q = question_for(sweep_, config, 0);
+      const CollectiveQuestion q = question_for(sweep_, config, 0);
       asked_.pricer(q).forget(*q.config);
     }
   return high;
@@ -120,11 +120,11 @@ void CrossoverFinder::look_between(const Side& low, const Side& high) {
   change(other, high, 1);
 }
 
-std::vector<SizeRange> CrossoverFinder::regions(bool family) {
+std::vector<BestConfigRange> CrossoverFinder::regions(bool family) {
   family_ = family;
   configs_.clear(), regions_.clear(), priced_.clear();
   for (const AlgorithmConfig& config : sweep_.configs) configs_[contender(config)].push_back(config);
-  std::vector<SizeRange> sampled = regions_of(samples_, family);
+  std::vector<BestConfigRange> sampled = regions_of(samples_, family);
   if (sampled.empty()) return sampled;
   regions_ = {sampled.front()};
   const std::vector<double>& sizes = sweep_.sizes;

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "sim/cluster/tune/size_range.h"
+#include "sim/cluster/tune/best_config_range.h"
 #include "sim/cluster/tune/sweep.h"
 
 namespace trellis::sim {
@@ -16,12 +16,12 @@ class CrossoverFinder {
  public:
   // The sweep must have priced all its points. The control's threads search for third configs. If the control says
   // stop, borders that are not yet found stay at samples.
-  CrossoverFinder(const Machine&, const Sweep&, const std::vector<ConfigCost>& samples, SweepControl);
+  CrossoverFinder(const Machine&, const SweepSpec&, const std::vector<ConfigCost>& samples, SweepControl);
 
   // Like regions_of, but locates each border to the byte: a region begins at the least size at which its config is
   // cheaper than that of the region before, and `time` is its price there. A config that wins only between two samples,
   // by enough to be worth a change, gets a region too.
-  std::vector<SizeRange> regions(bool family);
+  std::vector<BestConfigRange> regions(bool family);
   // The prices at the borders found last: of the config that loses and of the config that wins.
   const std::vector<ConfigCost>& priced() const { return priced_; }
 
@@ -44,13 +44,13 @@ class CrossoverFinder {
   bool stopped() const { return control_.stopped && control_.stopped(); }
 
   PricingSession asked_;
-  Sweep sweep_;
+  SweepSpec sweep_;
   std::vector<ConfigCost> samples_;
   SweepControl control_;
   bool family_ = false;
   std::map<Contender, std::vector<AlgorithmConfig>> configs_;
   std::map<std::pair<AlgorithmConfig, double>, Time> known_;
-  std::vector<SizeRange> regions_;
+  std::vector<BestConfigRange> regions_;
   std::vector<ConfigCost> priced_;
 };
 

@@ -9,7 +9,7 @@
 #include <set>
 #include <utility>
 
-#include "schedule/proof/refutation.h"
+#include "schedule/proof/algorithm_refutation.h"
 
 namespace trellis::sim {
 namespace {
@@ -259,7 +259,7 @@ class Searching {
   }
 
   void look() {
-    const Sweep plain{group_, settings_, right(configs_of(pricer_, {}, {1}, {1})), {bytes_}};
+    const SweepSpec plain{group_, settings_, right(configs_of(pricer_, {}, {1}, {1})), {bytes_}};
     result_.fixed = sorted(sweep(machine_, plain, control_));
     choose();
     result_.tried += add(result_.found, compositions(pricer_, how_.algorithms, how_.most_levels));
@@ -304,7 +304,7 @@ class Searching {
     configs = promising(pricer_, std::move(configs), bytes_, how_.most_moves, result_.untried);
     const Time limit = costs.size() < wanted_ ? forever : costs[wanted_ - 1].time;
     const std::size_t all = configs.size();
-    const Sweep some{group_, settings_, std::move(configs), {bytes_}, wanted_, limit};
+    const SweepSpec some{group_, settings_, std::move(configs), {bytes_}, wanted_, limit};
     const std::vector<ConfigCost> more = sweep(machine_, some, counted_);
     costs.insert(costs.end(), more.begin(), more.end());
     costs = sorted(std::move(costs));

@@ -15,7 +15,7 @@
 #include "kernels/dispatch/build_id.h"
 #include "kernels/types/fnv1a.h"
 #include "sim/hardware/thread_pool.h"
-#include "text/number.h"
+#include "text/number_parsing.h"
 #include "text/words.h"
 
 namespace trellis::sim {
@@ -26,7 +26,7 @@ using Key = std::pair<AlgorithmConfig, double>;
 // State shared by the threads.
 class SweepWork {
  public:
-  SweepWork(const Sweep& sweep, const SweepControl& control) : sweep_(sweep), control_(control) {
+  SweepWork(const SweepSpec& sweep, const SweepControl& control) : sweep_(sweep), control_(control) {
     const std::set<AlgorithmConfig> wanted(sweep.configs.begin(), sweep.configs.end());
     const std::set<double> sizes(sweep.sizes.begin(), sweep.sizes.end());
     for (const ConfigCost& c : control.known)
@@ -59,7 +59,7 @@ class SweepWork {
 
  private:
   bool price_all(PricingSession& priced, const AlgorithmConfig& config) {
-    Question question = question_for(sweep_, config, 0);
+    CollectiveQuestion question = question_for(sweep_, config, 0);
     for (const double bytes : sweep_.sizes) {
       if (known_.contains({config, bytes})) continue;
       if (stop_ || (control_.stopped && control_.stopped())) return false;
@@ -82,7 +82,7 @@ class SweepWork {
 
   // Returns `forever` for a point that is slower than all that are wanted, as soon as a lower bound or the run shows
   // it. Which points are given up depends on the order; which ones are the fastest does not.
-  static Time price(PricingSession& priced, const Question& q) {
+  static Time price(PricingSession& priced, const CollectiveQuestion& q) {
     Pricer& pricer = priced.pricer(q);
     try {
       const bool slower = q.limit != forever && (pricer.outline(*q.config, q.bytes).least > q.limit ||
@@ -110,7 +110,7 @@ class SweepWork {
     costs_.push_back(cost);
   }
 
-  const Sweep& sweep_;
+  const SweepSpec& sweep_;
   const SweepControl& control_;
   std::set<Key> known_;
   std::map<Key, Time> slower_;
@@ -125,7 +125,7 @@ class SweepWork {
 constexpr std::string_view longer_than = "over";
 
 // The collective and everything else of a request except the config.
-std::string subject(const Sweep& s) {
+std::string subject(const SweepSpec& s) {
   const schedule::CollectiveOperation& o = s.settings.operation;
   return fmt::format("{}.{}.{}{}.{}.{}-{}", schedule::name(o.collective), s.group.name, fmt::join(s.group.dims, "x"),
                      o.in_place ? ".in" : "", s.settings.element, o.root, o.peer);
@@ -133,14 +133,14 @@ std::string subject(const Sweep& s) {
 
 }  // namespace
 
-Question question_for(const Sweep& s, const AlgorithmConfig& config, double bytes, Time limit) {
-  Question q{
+CollectiveQuestion question_for(const SweepSpec& s, const AlgorithmConfig& config, double bytes, Time limit) {
+  CollectiveQuestion q{
       .settings = s.settings, .group = s.group, .bytes = bytes, .config = config, .limit = limit, .interval = false};
   if (config.dims.empty()) q.config->dims = s.group.dims;
   return q;
 }
 
-std::vector<ConfigCost> sweep(const Machine& machine, const Sweep& sweep, const SweepControl& control) {
+std::vector<ConfigCost> sweep(const Machine& machine, const SweepSpec& sweep, const SweepControl& control) {
   SweepWork work(sweep, control);
   ThreadPool(control.threads).run([&](int) { work.part(machine.spec()); });
   return work.result();
@@ -148,7 +148,7 @@ std::vector<ConfigCost> sweep(const Machine& machine, const Sweep& sweep, const 
 
 std::string fingerprint(const MachineSpec& spec, std::string_view era) {
   std::string text = fmt::format("{} {} {}\n", spec.name, spec.chip, era.empty() ? std::string_view(spec.era) : era);
-  for (const Level& level : spec.levels)
+  for (const TopologyLevel& level : spec.levels)
     text += fmt::format("{} {} {}\n", level.kind, level.name, fmt::join(level.dims, "x"));
   for (const Defect& d : spec.defects)
     text += fmt::format("{} {} {} {}\n", static_cast<int>(d.kind), d.from, d.to, d.factor);
@@ -156,18 +156,19 @@ std::string fingerprint(const MachineSpec& spec, std::string_view era) {
   return fmt::format("{:016x}", kernels::fnv1a(text));
 }
 
-std::string point_line(std::string_view fingerprint, const Sweep& s, const ConfigCost& c) {
+std::string point_line(std::string_view fingerprint, const SweepSpec& s, const ConfigCost& c) {
   return fmt::format("{} {} {} {} {} ps\n", fingerprint, subject(s), text_of(c.config), c.bytes, c.time);
 }
 
-std::string slower_line(std::string_view fingerprint, const Sweep& s, const ConfigCost& c) {
+std::string slower_line(std::string_view fingerprint, const SweepSpec& s, const ConfigCost& c) {
   return fmt::format("{} {} {} {} {} {} ps\n", fingerprint, subject(s), text_of(c.config), c.bytes, longer_than,
                      c.time);
 }
 
 namespace {
 
-std::vector<ConfigCost> read_costs(std::string_view text, std::string_view fingerprint, const Sweep& s, bool slower) {
+std::vector<ConfigCost> read_costs(std::string_view text, std::string_view fingerprint, const SweepSpec& s,
+                                   bool slower) {
   std::vector<ConfigCost> points;
   const std::string beginning = fmt::format("{} {} ", fingerprint, subject(s));
   for (std::string_view line : text::split(text, '\n')) {
@@ -188,11 +189,11 @@ std::vector<ConfigCost> read_costs(std::string_view text, std::string_view finge
 
 }  // namespace
 
-std::vector<ConfigCost> read_points(std::string_view text, std::string_view fingerprint, const Sweep& s) {
+std::vector<ConfigCost> read_points(std::string_view text, std::string_view fingerprint, const SweepSpec& s) {
   return read_costs(text, fingerprint, s, false);
 }
 
-std::vector<ConfigCost> read_slower(std::string_view text, std::string_view fingerprint, const Sweep& s) {
+std::vector<ConfigCost> read_slower(std::string_view text, std::string_view fingerprint, const SweepSpec& s) {
   return read_costs(text, fingerprint, s, true);
 }
 

@@ -6,11 +6,11 @@
 #include <string_view>
 #include <vector>
 
-#include "sim/cluster/answer/answer.h"
+#include "sim/cluster/answer/collective_answer.h"
 
 namespace trellis::sim {
 
-struct Sweep {
+struct SweepSpec {
   RankGroup group;
   Pricer::Settings settings;
   std::vector<AlgorithmConfig> configs;
@@ -31,7 +31,7 @@ struct SweepControl {
 };
 
 // The question that asks for the price of one config of the sweep, and for nothing else.
-Question question_for(const Sweep&, const AlgorithmConfig&, double bytes, Time limit = forever);
+CollectiveQuestion question_for(const SweepSpec&, const AlgorithmConfig&, double bytes, Time limit = forever);
 
 // Interrupts computations once `stopped` returns true.
 class CancellationMonitor final : public ProgressMonitor {
@@ -47,17 +47,17 @@ class CancellationMonitor final : public ProgressMonitor {
 
 // Returns the known points that belong to the sweep and the new ones that were not given up: all of them unless it was
 // stopped. An error in one thread stops the others and is thrown.
-std::vector<ConfigCost> sweep(const Machine&, const Sweep&, const SweepControl&);
+std::vector<ConfigCost> sweep(const Machine&, const SweepSpec&, const SweepControl&);
 
 // A hash that changes with any figure, level, defect, the era, or the build, whose prices may differ.
 std::string fingerprint(const MachineSpec&, std::string_view era);
 
 // Writes and reads finished points, a line each. A truncated last line is ignored, and so are lines of another machine
 // or group.
-std::string point_line(std::string_view fingerprint, const Sweep&, const ConfigCost&);
-std::vector<ConfigCost> read_points(std::string_view text, std::string_view fingerprint, const Sweep&);
+std::string point_line(std::string_view fingerprint, const SweepSpec&, const ConfigCost&);
+std::vector<ConfigCost> read_points(std::string_view text, std::string_view fingerprint, const SweepSpec&);
 // The same for points that were given up.
-std::string slower_line(std::string_view fingerprint, const Sweep&, const ConfigCost&);
-std::vector<ConfigCost> read_slower(std::string_view text, std::string_view fingerprint, const Sweep&);
+std::string slower_line(std::string_view fingerprint, const SweepSpec&, const ConfigCost&);
+std::vector<ConfigCost> read_slower(std::string_view text, std::string_view fingerprint, const SweepSpec&);
 
 }  // namespace trellis::sim

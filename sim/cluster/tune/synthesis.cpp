@@ -10,7 +10,7 @@
 #include <random>
 #include <stdexcept>
 
-#include "schedule/builder/recorder.h"
+#include "schedule/builder/program_recorder.h"
 #include "sim/cluster/tune/synthesis_graph.h"
 #include "text/refuse.h"
 
@@ -251,7 +251,7 @@ schedule::Schedule synthesised(const Machine& machine, const RankGroup& group, c
       .operation = {.collective = c, .root = settings.operation.root, .in_place = settings.operation.in_place},
       .ranks = ranks,
       .pieces = whole ? static_cast<std::int32_t>(chunks) : how.pieces};
-  schedule::Recorder recorder(task);
+  schedule::ProgramRecorder recorder(task);
   Order order(ranks);
   const auto write = [&](bool backwards) {
     const Half h = half(machine, group, settings, owners, bytes / static_cast<double>(chunks), how, backwards);
@@ -286,7 +286,7 @@ AlgorithmConfig config_of(const SynthesisOptions& how) {
 }
 
 // Synthesises a schedule and prices it, unless its time is known. `forever`: it exceeds the limit or was stopped.
-Time time_of(Question q, PricingSession& priced, const SynthesisOptions& how, const SweepControl& control) {
+Time time_of(CollectiveQuestion q, PricingSession& priced, const SynthesisOptions& how, const SweepControl& control) {
   const AlgorithmConfig config = config_of(how);
   const auto is_this = [&](const ConfigCost& c) { return c.config == config && c.bytes == q.bytes; };
   if (const auto known = std::ranges::find_if(control.known, is_this); known != control.known.end())
@@ -310,7 +310,7 @@ std::vector<SynthesisResult> syntheses(const Machine& machine, const RankGroup& 
   std::vector<SynthesisResult> all;
   CancellationMonitor watch(control.stopped);
   PricingSession priced(machine.spec(), &watch);
-  Question question{.settings = settings, .group = group, .bytes = bytes, .interval = false};
+  CollectiveQuestion question{.settings = settings, .group = group, .bytes = bytes, .interval = false};
   for (const std::int32_t pieces : {1, 2, 4, 8, 16, 32})
     for (const std::int32_t depth : {1, 2, 4, 0}) {
       const std::int64_t shares = schedule::rooted(settings.operation.collective) ? 1 : group.ranks();

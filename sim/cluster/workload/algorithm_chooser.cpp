@@ -37,7 +37,7 @@ std::vector<schedule::Pair> to_the_next(schedule::Collective c, Rank ranks) {
 
 }  // namespace
 
-ChosenAlgorithm AlgorithmChooser::chosen(const WorkloadPart& part, const std::vector<Rank>& members) const try {
+ChosenAlgorithm AlgorithmChooser::chosen(const WorkloadTask& part, const std::vector<Rank>& members) const try {
   const auto ranks = static_cast<Rank>(members.size());
   const schedule::CollectiveOperation operation = part.operation();
   const schedule::Collective collective = operation.collective;
@@ -116,7 +116,7 @@ void AlgorithmChooser::rename(std::vector<Rank>& place) const {
 
 // Without defects, groups with the same spacing and the same offset from an aligned group cost about the same, so one
 // choice serves all of them.
-const ChosenAlgorithm& AlgorithmChooser::choose(const WorkloadPart& part, const std::vector<Rank>& members) {
+const ChosenAlgorithm& AlgorithmChooser::choose(const WorkloadTask& part, const std::vector<Rank>& members) {
   std::vector<Rank> place = members;
   if (machine_.spec().defects.empty()) {
     rename(place);

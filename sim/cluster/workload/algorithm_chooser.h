@@ -33,12 +33,12 @@ class AlgorithmChooser {
 
   // The named config; or the best by price, of all algorithms or of the named one. Groups that lie alike get the same.
   // `members`: never empty. Throws invalid_argument.
-  const ChosenAlgorithm& choose(const WorkloadPart&, const std::vector<Rank>& members);
+  const ChosenAlgorithm& choose(const WorkloadTask&, const std::vector<Rank>& members);
 
  private:
   using Key = std::tuple<schedule::Collective, double, Rank, Rank, std::string, const void*, std::vector<Rank>>;
 
-  ChosenAlgorithm chosen(const WorkloadPart&, const std::vector<Rank>& members) const;
+  ChosenAlgorithm chosen(const WorkloadTask&, const std::vector<Rank>& members) const;
   void rename(std::vector<Rank>& place) const;
 
   const Machine& machine_;

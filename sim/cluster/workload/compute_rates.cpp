@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "sim/cluster/machine/rank_capacity.h"
-#include "sim/cluster/operation/operation.h"
+#include "sim/cluster/operation/operation_model.h"
 
 namespace trellis::sim {
 namespace {
@@ -12,7 +12,7 @@ ComputeRates computation_of(const Workload& workload, const Machine& machine, co
                             double slowness) {
   const auto some = [&](auto needs) {
     return std::ranges::any_of(workload.parts,
-                               [&](const WorkloadPart& part) { return part.computes && needs(*part.task); });
+                               [&](const WorkloadTask& part) { return part.computes && needs(*part.task); });
   };
   using Task = schedule::GraphTask;
   const bool chip = !machine.spec().chip.empty();
@@ -41,7 +41,7 @@ EngineRates engines_of(const Machine& machine, double memory_slowness) {
   return EngineRates(slow, cores);
 }
 
-double memory_slowness(const Workload& workload, const WorkloadPart& part, const Machine& machine) {
+double memory_slowness(const Workload& workload, const WorkloadTask& part, const Machine& machine) {
   double slowness = 1;
   if (std::ranges::find(machine.spec().defects, Defect::Kind::hbm, &Defect::kind) == machine.spec().defects.end())
     return slowness;
@@ -53,7 +53,7 @@ double memory_slowness(const Workload& workload, const WorkloadPart& part, const
 std::map<double, ComputeRates> computations_of(const Workload& workload, const Machine& machine,
                                                const PlayOptions& options) {
   std::map<double, ComputeRates> all;
-  for (const WorkloadPart& part : workload.parts) {
+  for (const WorkloadTask& part : workload.parts) {
     if (!part.computes) continue;
     const auto [found, fresh] = all.try_emplace(memory_slowness(workload, part, machine));
     if (fresh) found->second = computation_of(workload, machine, options, found->first);

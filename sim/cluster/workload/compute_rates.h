@@ -17,7 +17,7 @@ struct ComputeRates {
 
 // How much slower than usual the memory of a computation's ranks is: by the slowest of them (Machine::memory_slowness),
 // for which the others wait.
-double memory_slowness(const Workload&, const WorkloadPart&, const Machine&);
+double memory_slowness(const Workload&, const WorkloadTask&, const Machine&);
 
 // What computations take, for each memory slowness that one of the workload's computations has. Rates that the options
 // state replace those of a chip's engines. Only what the workload's tasks need is set, so that machines on which they

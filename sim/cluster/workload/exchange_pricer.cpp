@@ -6,7 +6,7 @@
 #include <numeric>
 #include <stdexcept>
 
-#include "sim/cluster/price/run.h"
+#include "sim/cluster/price/simulation_run.h"
 
 namespace trellis::sim {
 namespace {
@@ -114,7 +114,7 @@ ExchangePrice ExchangePricer::priced(std::uint32_t of, const GraphTask& t, const
     const std::set<Rank> hosts = hosts_of(members_of(lead, t, other));
     if (any && (done.contains(lead) || !have_defects(hosts))) continue;
     const Beside beside = this->beside(of, t, other, lead);
-    const std::vector<WorkloadPart>& parts = beside.workload.parts;
+    const std::vector<WorkloadTask>& parts = beside.workload.parts;
     const std::vector<Rank> first = parts.empty() ? std::vector<Rank>{} : parts.front().members;
     const ExchangePrice one = priced(t, beside.workload, choosers.try_emplace(hosts, first).first->second);
     if (!any || one.together > slowest.together) slowest = one, slowest_[key_of(of, t, other)] = lead;
@@ -142,7 +142,7 @@ ExchangePrice ExchangePricer::priced(const GraphTask& t, const Workload& beside,
                              {}};
   if (book_) {
     const Rank base = machine_.spec().defects.empty() ? first.front() / host_ * host_ : 0;
-    for (const WorkloadPart& part : beside.parts) {
+    for (const WorkloadTask& part : beside.parts) {
       std::get<5>(key).push_back(-static_cast<Rank>(part.members.size()));
       for (Rank r : part.members) std::get<5>(key).push_back(r - base);
     }
@@ -157,12 +157,12 @@ ExchangePrice ExchangePricer::priced(const GraphTask& t, const Workload& beside,
   price.algorithm = chosen.words;
   if (beside.parts.size() > 1) {  // all begin together, and most ranks can be folded
     std::vector<SimulatedCollective> all;
-    for (const WorkloadPart& part : beside.parts)
+    for (const WorkloadTask& part : beside.parts)
       all.push_back({.pattern = chosen.pattern.get(),
                      .bytes = t.bytes,
                      .chunk_bytes = chosen.chunk_bytes,
                      .members = part.members});
-    price.together = Run(machine_, std::move(all), {.era = options_.era, .stopped = options_.stopped}).run();
+    price.together = SimulationRun(machine_, std::move(all), {.era = options_.era, .stopped = options_.stopped}).run();
   }
   if (book_ && price.together != forever)
     book_->note(key, {.algorithm = price.algorithm, .alone = price.alone, .together = price.together});
@@ -194,7 +194,7 @@ const std::vector<Time>& ExchangePricer::noisy(std::uint32_t of, const GraphTask
   const ExchangePrice& usual = price_of(of, t, other);
   if (usual.together == 0 || usual.together == forever) return found->second = {usual.together}, found->second;
   Workload all = beside(of, t, other, slowest_.at(key_of(of, t, other))).workload;
-  for (WorkloadPart& part : all.parts)
+  for (WorkloadTask& part : all.parts)
     if (part.algorithm().empty()) part.chosen = usual.algorithm;
   PlayOptions options = options_;
   for (std::uint64_t draw = 0; draw < draws; ++draw) {

@@ -11,7 +11,7 @@
 #include <tuple>
 #include <vector>
 
-#include "schedule/graph/match.h"
+#include "schedule/graph/match_exchanges.h"
 #include "sim/cluster/workload/algorithm_chooser.h"
 #include "sim/cluster/workload/step_price.h"
 

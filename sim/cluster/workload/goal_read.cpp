@@ -5,7 +5,7 @@
 #include <unordered_map>
 
 #include "sim/cluster/workload/loggopsim_goal.h"
-#include "text/number.h"
+#include "text/number_parsing.h"
 #include "text/refuse.h"
 
 namespace trellis::sim {

@@ -5,7 +5,7 @@
 #include <numeric>
 #include <tuple>
 
-#include "sim/cluster/price/run.h"
+#include "sim/cluster/price/simulation_run.h"
 #include "sim/cluster/workload/algorithm_chooser.h"
 #include "sim/cluster/workload/compute_rates.h"
 #include "text/refuse.h"
@@ -42,7 +42,7 @@ class Player {
                    machine.ranks());
     machine.overheads(options.era);
     if (workload.folded && (options.noise || !machine.spec().defects.empty()))
-      throw NotAlike(options.noise ? "noise" : "a defect of " + machine.name());
+      throw FoldedRanksDiffer(options.noise ? "noise" : "a defect of " + machine.name());
     everyone_.resize(static_cast<std::size_t>(workload.graph->ranks));
     std::iota(everyone_.begin(), everyone_.end(), 0);
     set_durations();
@@ -50,8 +50,8 @@ class Player {
 
   // Durations follow from starts, and starts from durations. What happens before an instant depends on nothing later,
   // so each round makes at least one more start right. The first round that changes nothing is the result.
-  Played play() {
-    Played played;
+  PlayResult play() {
+    PlayResult played;
     played.parts.resize(workload_.parts.size());
     if (stopped_) return {.time = forever};
     do {
@@ -66,17 +66,17 @@ class Player {
   }
 
  private:
-  const std::vector<Rank>& members(const WorkloadPart& part) const {
+  const std::vector<Rank>& members(const WorkloadTask& part) const {
     return part.members.empty() ? everyone_ : part.members;
   }
-  static bool runs(const WorkloadPart& part, std::size_t size) { return !part.computes && size > 1; }
+  static bool runs(const WorkloadTask& part, std::size_t size) { return !part.computes && size > 1; }
 
   void set_durations() {
     computations_ = computations_of(workload_, machine_, options_);
     durations_.resize(workload_.parts.size());
     chosen_.resize(workload_.parts.size());
     for (std::uint32_t i = 0; i < workload_.parts.size(); ++i) {
-      const WorkloadPart& part = workload_.parts[i];
+      const WorkloadTask& part = workload_.parts[i];
       if (part.computes) {
         durations_[i] = compute_time(part);
         if (part.task->bytes > 0 && durations_[i] > 0 && machine_.hbm(0) != no_resource) sharing_.push_back(i);
@@ -91,7 +91,7 @@ class Player {
     alone_ = durations_;
   }
 
-  const ChosenAlgorithm& chosen(const WorkloadPart& part) {
+  const ChosenAlgorithm& chosen(const WorkloadTask& part) {
     if (!part.groups) return choices_.choose(part, members(part));
     const schedule::CollectiveOperation o = part.operation();
     auto& known = chosen_of_groups_[{part.groups.get(), o.collective, part.task->bytes, o.root, o.peer,
@@ -100,21 +100,21 @@ class Player {
       known = &choices_.choose(part, part.members);
       for (const std::vector<Rank>& group : *part.groups)
         if (&choices_.choose(part, group) != known)
-          throw NotAlike(part.task->name + ", of which groups have different algorithms");
+          throw FoldedRanksDiffer(part.task->name + ", of which groups have different algorithms");
     }
     return *known;
   }
 
   // Throws if the task's operations have no engines that time them, and the task has neither FLOPs nor bytes, which a
   // rate would time.
-  void expect_amounts(const WorkloadPart& part) const {
+  void expect_amounts(const WorkloadTask& part) const {
     if (part.task->work.empty() || part.task->flops > 0 || part.task->bytes > 0) return;
     const bool chip = !machine_.spec().chip.empty();
     text::refuse("{}: its operations are timed by the engines of a chip: {}, and its FLOPs and bytes are not given",
                  part.task->name, chip ? "rates are stated instead" : machine_.name() + " has none");
   }
 
-  Time compute_time(const WorkloadPart& part) const {
+  Time compute_time(const WorkloadTask& part) const {
     const ComputeRates& computation = computations_.at(memory_slowness(workload_, part, machine_));
     Time time = part.task->time;
     if (computation.seconds.empty()) expect_amounts(part);
@@ -135,17 +135,17 @@ class Player {
     return slowed(part, time);
   }
 
-  Time slowed(const WorkloadPart& part, Time time) const {
+  Time slowed(const WorkloadTask& part, Time time) const {
     double slowness = 1;
     for (std::uint32_t cell : part.cells)
       for (Rank r : workload_.cells[cell].ranks) slowness = std::max(slowness, machine_.slowness(r));
     return slowness == 1 ? time : time_of_picoseconds(static_cast<double>(time) * slowness);
   }
 
-  void set_starts(Played& played) const {
+  void set_starts(PlayResult& played) const {
     played.time = 0;
     for (std::size_t i = 0; i < played.parts.size(); ++i) {
-      PlayedPart& part = played.parts[i];
+      PlayedTask& part = played.parts[i];
       part.start = 0, part.cause = -1;
       for (std::uint32_t before : workload_.parts[i].after)
         if (played.parts[before].end > part.start) part.start = played.parts[before].end, part.cause = before;
@@ -155,10 +155,11 @@ class Player {
   }
 
   // Adds the computations that overlap a period, each with what is left of it by then.
-  void add_rests(Period& period, const Played& played, Time from, Time until, const std::vector<Time>& delays) const {
+  void add_rests(Period& period, const PlayResult& played, Time from, Time until,
+                 const std::vector<Time>& delays) const {
     for (std::size_t k = 0; k < sharing_.size(); ++k) {
-      const WorkloadPart& part = workload_.parts[sharing_[k]];
-      const PlayedPart& when = played.parts[sharing_[k]];
+      const WorkloadTask& part = workload_.parts[sharing_[k]];
+      const PlayedTask& when = played.parts[sharing_[k]];
       if (when.start >= until || when.end <= from) continue;
       const Time alone = alone_[sharing_[k]], done = std::max<Time>(0, from - when.start - delays[k]);
       if (done >= alone) continue;
@@ -172,7 +173,7 @@ class Player {
     }
   }
 
-  bool change_durations(const Played& played) {
+  bool change_durations(const PlayResult& played) {
     bool changed = false;
     std::vector<Time> delays(sharing_.size(), 0);
     std::ranges::stable_sort(collectives_, {}, [&](std::uint32_t i) { return played.parts[i].start; });
@@ -181,7 +182,7 @@ class Player {
       const Time from = played.parts[collectives_[first]].start;
       Time until = from;
       for (; first < collectives_.size(); ++first) {
-        const PlayedPart& part = played.parts[collectives_[first]];
+        const PlayedTask& part = played.parts[collectives_[first]];
         if (part.start >= until && !period.parts.empty() && part.start > from) break;
         period.parts.push_back(collectives_[first]);
         period.starts.push_back(part.start - from);
@@ -227,7 +228,7 @@ class Player {
   const Took& run(const Period& period) {
     Key key;
     for (std::size_t i = 0; i < period.parts.size(); ++i) {
-      const WorkloadPart& part = workload_.parts[period.parts[i]];
+      const WorkloadTask& part = workload_.parts[period.parts[i]];
       key.emplace_back(chosen_[period.parts[i]]->pattern.get(), part.task->bytes, number_of(part), period.starts[i]);
     }
     for (const Rest& rest : period.rests) {
@@ -239,8 +240,9 @@ class Player {
     if (options_.noise) key.emplace_back(nullptr, 0, period.parts.front(), 0);
     const auto found = took_.find(key);
     if (found != took_.end()) return found->second;
-    Run run(machine_, collectives_of(period),
-            {.era = options_.era, .loads = loads_of(period), .noise = noise(period), .stopped = options_.stopped});
+    SimulationRun run(
+        machine_, collectives_of(period),
+        {.era = options_.era, .loads = loads_of(period), .noise = noise(period), .stopped = options_.stopped});
     stopped_ = run.run() == forever;
     Took took;
     std::size_t collective = 0, load = 0;
@@ -248,7 +250,7 @@ class Player {
       took.collectives.push_back(run.ended(collective) - period.starts[i]);
       for (std::size_t g = groups_of(period.parts[i]); g > 0; --g, ++collective)
         if (!stopped_ && run.ended(collective) - period.starts[i] != took.collectives.back())
-          throw NotAlike(workload_.parts[period.parts[i]].task->name);
+          throw FoldedRanksDiffer(workload_.parts[period.parts[i]].task->name);
     }
     for (const Rest& rest : period.rests) {
       Time first = forever, last = 0;
@@ -256,7 +258,7 @@ class Player {
         for (std::size_t r = 0; r < workload_.cells[cell].ranks.size(); ++r, ++load)
           first = std::min(first, run.load_ended(load)), last = std::max(last, run.load_ended(load));
       if (workload_.folded && first != last && !stopped_)
-        throw NotAlike(workload_.parts[sharing_[rest.part]].task->name);
+        throw FoldedRanksDiffer(workload_.parts[sharing_[rest.part]].task->name);
       took.delays.push_back(delay(rest, last));
     }
     ++simulated_;
@@ -271,7 +273,7 @@ class Player {
   std::vector<SimulatedCollective> collectives_of(const Period& period) const {
     std::vector<SimulatedCollective> collectives;
     for (std::size_t i = 0; i < period.parts.size(); ++i) {
-      const WorkloadPart& part = workload_.parts[period.parts[i]];
+      const WorkloadTask& part = workload_.parts[period.parts[i]];
       const ChosenAlgorithm& choice = *chosen_[period.parts[i]];
       SimulatedCollective collective{
           .pattern = choice.pattern.get(), .bytes = part.task->bytes, .chunk_bytes = choice.chunk_bytes};
@@ -287,7 +289,7 @@ class Player {
     return collectives;
   }
 
-  std::size_t number_of(const WorkloadPart& part) {
+  std::size_t number_of(const WorkloadTask& part) {
     return numbers_.try_emplace({part.groups.get(), members(part)}, numbers_.size()).first->second;
   }
 
@@ -327,7 +329,7 @@ Time length(Stretches& stretches) {
   return sum;
 }
 
-void account(const Workload& workload, Played& played) {
+void account(const Workload& workload, PlayResult& played) {
   std::vector<Stretches> compute(workload.cells.size()), comm(workload.cells.size());
   for (std::size_t i = 0; i < workload.parts.size(); ++i) {
     std::vector<Stretches>& busy = workload.parts[i].computes ? compute : comm;
@@ -346,7 +348,7 @@ void account(const Workload& workload, Played& played) {
                            static_cast<double>(workload.graph->ranks);
   }
   if (played.parts.empty()) return;
-  const auto last = std::ranges::max_element(played.parts, {}, &PlayedPart::end) - played.parts.begin();
+  const auto last = std::ranges::max_element(played.parts, {}, &PlayedTask::end) - played.parts.begin();
   for (std::int64_t at = last; at >= 0; at = played.parts[static_cast<std::size_t>(at)].cause)
     played.path.push_back(static_cast<std::uint32_t>(at));
   std::ranges::reverse(played.path);
@@ -354,13 +356,13 @@ void account(const Workload& workload, Played& played) {
 
 }  // namespace
 
-Played play(const Workload& workload, const Machine& machine, const PlayOptions& options) {
-  Played played = Player(workload, machine, options).play();
+PlayResult play(const Workload& workload, const Machine& machine, const PlayOptions& options) {
+  PlayResult played = Player(workload, machine, options).play();
   if (played.time != forever) account(workload, played);
   return played;
 }
 
-Played price(const ExecutionGraph& graph, const Machine& machine, const PlayOptions& options) {
+PlayResult price(const ExecutionGraph& graph, const Machine& machine, const PlayOptions& options) {
   return play(workload_of(lent(graph)), machine, options);
 }
 

@@ -27,7 +27,7 @@ struct PlayOptions {
   std::function<bool(Time, double)> stopped = {};  // as in RunSettings, of each run
 };
 
-struct PlayedPart {
+struct PlayedTask {
   Time start = 0, end = 0;
   std::int64_t cause = -1;     // the part whose end it waited for last; -1: none
   std::string algorithm = {};  // the config that was used, as `by` and PlayOptions take it
@@ -41,9 +41,9 @@ struct PlayedTimeBreakdown {
   Time idle = 0;     // neither
 };
 
-struct Played {
+struct PlayResult {
   Time time = 0;  // forever: it was stopped, and nothing else is known
-  std::vector<PlayedPart> parts;
+  std::vector<PlayedTask> parts;
   std::vector<PlayedTimeBreakdown> cells;
   std::vector<std::uint32_t> path;  // parts in order, each of which waited for the one before
   Time exposed_most = 0;            // the largest of any rank
@@ -54,17 +54,17 @@ struct Played {
 
 // Thrown where ranks of one cell of a folded workload, or groups of one of its parts, take different times on the
 // machine. The workload that is not folded can be played instead.
-struct NotAlike : std::runtime_error {
-  explicit NotAlike(const std::string& what)
+struct FoldedRanksDiffer : std::runtime_error {
+  explicit FoldedRanksDiffer(const std::string& what)
       : std::runtime_error(what + ": expected like times of ranks that do the same") {}
 };
 
 // A collective begins when all its members have reached it and ends with the last of them. Throws invalid_argument for
 // a workload that does not fit the machine, an unsuitable algorithm, or unknown rates. A folded workload takes as long
-// as the whole one, to the picosecond, or throws NotAlike.
-Played play(const Workload&, const Machine&, const PlayOptions& = {});
-Played price(const ExecutionGraph&, const Machine&, const PlayOptions& = {});  // of workload_of(graph)
+// as the whole one, to the picosecond, or throws FoldedRanksDiffer.
+PlayResult play(const Workload&, const Machine&, const PlayOptions& = {});
+PlayResult price(const ExecutionGraph&, const Machine&, const PlayOptions& = {});  // of workload_of(graph)
 
-Timeline timeline_of(const Workload&, const Played&);
+Timeline timeline_of(const Workload&, const PlayResult&);
 
 }  // namespace trellis::sim

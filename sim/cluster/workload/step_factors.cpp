@@ -5,7 +5,7 @@
 #include <array>
 
 #include "sim/cluster/workload/step_price.h"
-#include "text/number.h"
+#include "text/number_parsing.h"
 #include "text/refuse.h"
 #include "text/words.h"
 

@@ -7,8 +7,8 @@
 #include <optional>
 #include <random>
 
-#include "schedule/graph/match.h"
-#include "sim/cluster/operation/program_times.h"
+#include "schedule/graph/match_exchanges.h"
+#include "sim/cluster/operation/core_program_timer.h"
 #include "sim/cluster/workload/compute_rates.h"
 #include "sim/cluster/workload/exchange_pricer.h"
 #include "text/refuse.h"
@@ -17,12 +17,12 @@ namespace trellis::sim {
 namespace {
 
 using schedule::GraphTask;
-using schedule::TaskEndpoint;
+using schedule::RankClassTask;
 
 // How long the graph's operations take. Programs are simulated with usual memory: with a slower one, their times grow
 // as those of the formula do.
-std::vector<OperationTime> times_by_shape(const ExecutionGraph& graph, const Machine& machine, ProgramTimes* programs,
-                                          double memory_slowness) {
+std::vector<OperationTime> times_by_shape(const ExecutionGraph& graph, const Machine& machine,
+                                          CoreProgramTimer* programs, double memory_slowness) {
   const EngineRates usual = engines_of(machine), engines = engines_of(machine, memory_slowness);
   std::vector<OperationTime> times;
   for (const schedule::OperationShape& s : graph.shapes) {
@@ -40,7 +40,7 @@ std::vector<OperationTime> times_by_shape(const ExecutionGraph& graph, const Mac
 }  // namespace
 
 struct StepPricer::State {
-  State(const ExecutionGraph& g, const Machine& machine, const StepOptions& options, schedule::TaskStretches s)
+  State(const ExecutionGraph& g, const Machine& machine, const StepOptions& options, schedule::RepeatedTaskStretches s)
       : graph(g), stretches(std::move(s)), matched(match(g)), exchanges(g, matched, machine, options) {
     if (!matched.fault.empty()) text::refuse("{}: {}", g.name, matched.fault);
     for (const schedule::RankClass& c : g.classes) {
@@ -57,7 +57,7 @@ struct StepPricer::State {
   }
 
   const ExecutionGraph& graph;
-  schedule::TaskStretches stretches;
+  schedule::RepeatedTaskStretches stretches;
   schedule::MatchResult matched;
   ExchangePricer exchanges;
   std::map<double, std::vector<OperationTime>> by_memory;     // by the slowness of a class's memory, and shape
@@ -90,11 +90,11 @@ class Walk {
   }
 
   // A lower bound on what each class takes.
-  std::vector<ClassLocalTime> work() {
-    std::vector<ClassLocalTime> all;
+  std::vector<RankClassLocalTime> work() {
+    std::vector<RankClassLocalTime> all;
     const auto update = static_cast<std::size_t>(std::ranges::find(graph_.phases, "update") - graph_.phases.begin());
     for (std::uint32_t c = 0; c < graph_.classes.size(); ++c) {
-      ClassLocalTime& own = all.emplace_back();
+      RankClassLocalTime& own = all.emplace_back();
       std::map<std::int32_t, Time> once;
       for (std::uint32_t t = 0; t < graph_.classes[c].tasks.size(); ++t) {
         const GraphTask& task = graph_.classes[c].tasks[t];
@@ -142,12 +142,12 @@ class Walk {
             .engines = std::vector<Time>(4, 0)};
   }
 
-  const GraphTask& task(TaskEndpoint e) const { return graph_.classes[e.rank_class].tasks[e.task]; }
-  TaskTiming& placed(TaskEndpoint e) { return price_.tasks[e.rank_class][e.task]; }
+  const GraphTask& task(RankClassTask e) const { return graph_.classes[e.rank_class].tasks[e.task]; }
+  TaskTiming& placed(RankClassTask e) { return price_.tasks[e.rank_class][e.task]; }
 
   // Returns when the endpoint's own class reaches its task. While the main stream waits for an exchange of another
   // stream, that exchange is exposed.
-  Time ready(TaskEndpoint e) {
+  Time ready(RankClassTask e) {
     TaskTiming& own = placed(e);
     const GraphTask& t = task(e);
     const auto wait_for = [&](std::uint32_t before) {
@@ -197,7 +197,7 @@ class Walk {
                                                   : static_cast<Time>(static_cast<double>(time) * factor->second);
   }
 
-  Time exchanged(const std::vector<TaskEndpoint>& ends) {
+  Time exchanged(const std::vector<RankClassTask>& ends) {
     const GraphTask& t = task(ends[0]);
     ExchangePrice& exchange = exchanges_.price_of(ends[0].rank_class, t, task(ends.back()));
     ++exchange.count;
@@ -242,7 +242,7 @@ class Walk {
     return p.time;
   }
 
-  bool place(const std::vector<TaskEndpoint>& ends) {
+  bool place(const std::vector<RankClassTask>& ends) {
     const GraphTask& t = task(ends[0]);
     if (t.kind == GraphTask::Kind::compute) {
       const std::uint32_t of = ends[0].rank_class;
@@ -262,12 +262,12 @@ class Walk {
   }
 
   // A collective begins when its last member has reached it, and ends for all members at once.
-  bool gather(const std::vector<TaskEndpoint>& ends, Time took) {
-    TaskEndpoint last = ends[0];
-    for (TaskEndpoint e : ends)
+  bool gather(const std::vector<RankClassTask>& ends, Time took) {
+    RankClassTask last = ends[0];
+    for (RankClassTask e : ends)
       if (ready(e) > placed(last).start) last = e;
     const Time start = placed(last).start;
-    for (TaskEndpoint e : ends) {
+    for (RankClassTask e : ends) {
       TaskTiming& own = placed(e);
       if (own.start < start) own.cause_class = placed(last).cause_class, own.cause = placed(last).cause;
       own.start = start, own.end = start + took;
@@ -278,9 +278,9 @@ class Walk {
   }
 
   // A message leaves when its sender reaches it. The receiver's task ends when the message has arrived.
-  bool pass(const std::vector<TaskEndpoint>& ends, Time took) {
+  bool pass(const std::vector<RankClassTask>& ends, Time took) {
     const bool first_sends = task(ends[0]).kind == GraphTask::Kind::send;
-    const TaskEndpoint from = ends[first_sends ? 0 : 1], to = ends[first_sends ? 1 : 0];
+    const RankClassTask from = ends[first_sends ? 0 : 1], to = ends[first_sends ? 1 : 0];
     const Time sent = ready(from), free = ready(to), arrives = sent + took;
     placed(from).end = arrives;
     TaskTiming& taken = placed(to);
@@ -312,7 +312,7 @@ class Walk {
   }
 
   const ExecutionGraph& graph_;
-  const schedule::TaskStretches& stretches_;
+  const schedule::RepeatedTaskStretches& stretches_;
   const schedule::MatchResult& matched_;
   ExchangePricer& exchanges_;
   const std::vector<const std::vector<OperationTime>*>& operations_;
@@ -338,7 +338,7 @@ void StepTimeBreakdown::add(const StepTimeBreakdown& other) {
 }
 
 StepPricer::StepPricer(const ExecutionGraph& graph, const Machine& machine, const StepOptions& options,
-                       schedule::TaskStretches stretches) {
+                       schedule::RepeatedTaskStretches stretches) {
   if (machine.spec().chip.empty())
     text::refuse("{} has no chip: expected a machine whose engines are known, as trn1.32xlarge", machine.name());
   if (graph.ranks > machine.ranks())
@@ -387,6 +387,6 @@ std::vector<OperationKindTime> StepPricer::kinds(const StepFactors& factors, std
   return all;
 }
 
-std::vector<ClassLocalTime> StepPricer::work(const StepFactors& factors) { return Walk(*state_, factors).work(); }
+std::vector<RankClassLocalTime> StepPricer::work(const StepFactors& factors) { return Walk(*state_, factors).work(); }
 
 }  // namespace trellis::sim

@@ -1,6 +1,6 @@
-// Prices a training step class by class: ranks of a class do the same, and groups of a communicator do it beside each
-// other, so that each class is walked once and each exchange is simulated once. The cost is that of the graph, whatever
-// the number of ranks.
+// Prices a training step class by class: ranks of a class do the same, and the groups of a communicator exchange data
+// at the same time, so each class is walked once and each exchange is simulated once. The cost grows with the graph,
+// and not with the number of ranks.
 #pragma once
 
 #include <cstdint>
@@ -11,21 +11,21 @@
 #include <string_view>
 #include <vector>
 
-#include "schedule/graph/task_stretches.h"
+#include "schedule/graph/repeated_task_stretches.h"
 #include "sim/cluster/machine/machine.h"
 #include "sim/cluster/workload/play.h"
 
 namespace trellis::sim {
 
 class ExchangeTimeCache;
-class ProgramTimes;
+class CoreProgramTimer;
 
 struct StepOptions {
   std::string era = {};       // of the machine's software, for collectives; empty: the usual one
   std::string software = {};  // the release whose compiler made the step, as 2.21; empty: the newest that is known
-  std::function<bool(Time, double)> stopped = {};  // as in RunSettings
-  std::shared_ptr<ExchangeTimeCache> book = {};    // exchanges on this machine, shared by steps; null: not shared
-  std::shared_ptr<ProgramTimes> programs = {};     // times by programs of its chip, where one does; null: formulas
+  std::function<bool(Time, double)> stopped = {};   // as in RunSettings
+  std::shared_ptr<ExchangeTimeCache> book = {};     // exchanges on this machine, shared by steps; null: not shared
+  std::shared_ptr<CoreProgramTimer> programs = {};  // times by programs of its chip, where one does; null: formulas
 };
 
 // Factors of a whole step, from the model's figures; each is 1 where a machine's figures do not name it.
@@ -40,7 +40,7 @@ struct TaskTiming {
   Time start = 0, end = 0;
   std::int32_t cause_class = -1;  // the class and task whose end it waited for last; -1: none
   std::uint32_t cause = 0;
-  std::int32_t stretch = -1;  // the one of schedule::TaskStretches that the task passes through; -1: none
+  std::int32_t stretch = -1;  // the one of schedule::RepeatedTaskStretches that the task stands for; -1: none
 };
 
 // Where a class's time goes; the parts add up to the step's time.
@@ -72,8 +72,8 @@ struct StepPrice {
   std::vector<std::pair<std::uint32_t, std::uint32_t>> path;  // class and task, in order
 };
 
-// What a class does by itself: without messages, and without exchanges of axes that leave a host.
-struct ClassLocalTime {
+// What a class does by itself: computations, and stretches with their exchanges; not other exchanges or messages.
+struct RankClassLocalTime {
   Time all = 0;     // of the whole graph
   Time each = 0;    // one pass of each stretch that is passed more than once: a micro-batch
   Time update = 0;  // the part of `all` in the phase "update"
@@ -92,14 +92,14 @@ class StepPricer {
  public:
   // Throws invalid_argument for a graph whose tasks do not match or that does not fit the machine, or if there is no
   // chip.
-  StepPricer(const ExecutionGraph&, const Machine&, const StepOptions& = {}, schedule::TaskStretches = {});
+  StepPricer(const ExecutionGraph&, const Machine&, const StepOptions& = {}, schedule::RepeatedTaskStretches = {});
   ~StepPricer();
   StepPricer(StepPricer&&) noexcept;
 
   StepPrice price(const StepFactors&);
   // With random delays of the machine's software: each exchange takes one of several times that were drawn for it.
   StepPrice noisy(const StepFactors&, std::uint64_t seed);
-  std::vector<ClassLocalTime> work(const StepFactors&);                              // by class; empty: it was stopped
+  std::vector<RankClassLocalTime> work(const StepFactors&);                          // by class; empty: it was stopped
   std::vector<OperationKindTime> kinds(const StepFactors&, std::uint32_t of) const;  // of a class, the longest first
 
  private:

@@ -1,6 +1,6 @@
 #include <fmt/format.h>
 
-#include "schedule/graph/match.h"
+#include "schedule/graph/match_exchanges.h"
 #include "sim/cluster/workload/step_price.h"
 
 namespace trellis::sim {

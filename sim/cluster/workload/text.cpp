@@ -14,7 +14,7 @@
 #include "schedule/graph/operation_text.h"
 #include "sim/cluster/workload/text_amounts.h"
 #include "sim/cluster/workload/workload.h"
-#include "text/number.h"
+#include "text/number_parsing.h"
 #include "text/refuse.h"
 #include "text/words.h"
 

@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "sim/hardware/figures/figure_units.h"
-#include "text/number.h"
+#include "text/number_parsing.h"
 #include "text/refuse.h"
 
 namespace trellis::sim {

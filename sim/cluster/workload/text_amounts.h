@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-#include "schedule/graph/graph.h"
+#include "schedule/graph/execution_graph.h"
 
 namespace trellis::sim {
 

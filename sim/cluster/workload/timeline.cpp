@@ -19,9 +19,9 @@ std::string cell_name(const Workload& workload, const EquivalentRanks& cell) {
   return fmt::format("ranks {}, {} and {} more", ranks[0], ranks[1], count - 2);
 }
 
-bool takes_part(const WorkloadPart& part, std::uint32_t cell) { return std::ranges::binary_search(part.cells, cell); }
+bool takes_part(const WorkloadTask& part, std::uint32_t cell) { return std::ranges::binary_search(part.cells, cell); }
 
-std::string label_of(const Workload& workload, const WorkloadPart& part, const PlayedPart& played) {
+std::string label_of(const Workload& workload, const WorkloadTask& part, const PlayedTask& played) {
   if (part.computes) return part.task->name;
   return fmt::format("{}: {}{}{}", part.task->name, text(workload, part), played.algorithm.empty() ? "" : " by ",
                      played.algorithm);
@@ -30,22 +30,22 @@ std::string label_of(const Workload& workload, const WorkloadPart& part, const P
 }  // namespace
 
 // A row for each stream of each cell. A collective has a span in the rows of each of its cells.
-Timeline timeline_of(const Workload& workload, const Played& played) {
+Timeline timeline_of(const Workload& workload, const PlayResult& played) {
   Timeline timeline;
   std::map<std::pair<std::uint32_t, std::string>, std::uint32_t> tracks;
-  const auto stream = [&](const WorkloadPart& part) { return workload.graph->streams[part.task->stream].name; };
-  for (const WorkloadPart& part : workload.parts)
+  const auto stream = [&](const WorkloadTask& part) { return workload.graph->streams[part.task->stream].name; };
+  for (const WorkloadTask& part : workload.parts)
     for (std::uint32_t cell : part.cells) tracks.try_emplace({cell, stream(part)}, 0);
   for (auto& [key, track] : tracks) track = timeline.track(cell_name(workload, workload.cells[key.first]), key.second);
   std::vector<std::int64_t> first_span(workload.parts.size());
   const auto span_on = [&](std::uint32_t number, std::uint32_t cell) {
-    const WorkloadPart& part = workload.parts[number];
+    const WorkloadTask& part = workload.parts[number];
     const auto at = std::ranges::lower_bound(part.cells, cell);
     return first_span[number] + (takes_part(part, cell) ? at - part.cells.begin() : 0);
   };
   for (std::uint32_t i = 0; i < workload.parts.size(); ++i) {
-    const WorkloadPart& part = workload.parts[i];
-    const PlayedPart& when = played.parts[i];
+    const WorkloadTask& part = workload.parts[i];
+    const PlayedTask& when = played.parts[i];
     first_span[i] = std::ssize(timeline.spans);
     const std::uint32_t label = timeline.label_of(label_of(workload, part, when));
     for (std::uint32_t cell : part.cells) {

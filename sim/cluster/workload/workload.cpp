@@ -8,7 +8,7 @@
 #include <tuple>
 #include <utility>
 
-#include "schedule/graph/match.h"
+#include "schedule/graph/match_exchanges.h"
 #include "sim/hardware/figures/figure_units.h"
 #include "text/refuse.h"
 
@@ -16,7 +16,7 @@ namespace trellis::sim {
 namespace {
 
 using schedule::GraphTask;
-using schedule::TaskEndpoint;
+using schedule::RankClassTask;
 
 class Spreading {
  public:
@@ -67,7 +67,7 @@ class Spreading {
   }
   std::uint32_t class_of(Rank r) const { return cell_of_[static_cast<std::size_t>(r)]; }
 
-  const GraphTask& task(TaskEndpoint e) const { return graph_.classes[e.rank_class].tasks[e.task]; }
+  const GraphTask& task(RankClassTask e) const { return graph_.classes[e.rank_class].tasks[e.task]; }
 
   // Ranks of one class in the same groups form a cell.
   void find_cells() {
@@ -102,9 +102,9 @@ class Spreading {
       cell_of_[r] = split.try_emplace({cell_of_[r], place[r]}, static_cast<std::uint32_t>(split.size())).first->second;
   }
 
-  void place(const std::vector<TaskEndpoint>& ends) {
+  void place(const std::vector<RankClassTask>& ends) {
     const GraphTask& t = task(ends[0]);
-    WorkloadPart part{.task = &t, .computes = t.kind == GraphTask::Kind::compute};
+    WorkloadTask part{.task = &t, .computes = t.kind == GraphTask::Kind::compute};
     if (part.computes) {
       for (std::uint32_t cell : cells_of_[ends[0].rank_class]) {
         part.cells = {cell};
@@ -127,7 +127,7 @@ class Spreading {
     }
   }
 
-  void place_among(const std::vector<TaskEndpoint>& ends, WorkloadPart part) {
+  void place_among(const std::vector<RankClassTask>& ends, WorkloadTask part) {
     if (part.members.empty()) {
       for (std::uint32_t c = 0; c < out_.cells.size(); ++c) part.cells.push_back(c);
     } else {
@@ -139,7 +139,8 @@ class Spreading {
   }
 
   // The ranks of each group that takes part. Parts with the same groups of a communicator share one list.
-  std::shared_ptr<const std::vector<std::vector<Rank>>> groups_of(const std::vector<TaskEndpoint>& ends, bool message) {
+  std::shared_ptr<const std::vector<std::vector<Rank>>> groups_of(const std::vector<RankClassTask>& ends,
+                                                                  bool message) {
     const GraphTask& t = task(ends[0]);
     const std::vector<std::uint32_t>& numbers = groups_of(ends[0]);
     auto& known =
@@ -154,7 +155,7 @@ class Spreading {
     return known = std::move(all);
   }
 
-  std::vector<Rank> ends_of(const std::vector<TaskEndpoint>& ends, const std::vector<Rank>& group) const {
+  std::vector<Rank> ends_of(const std::vector<RankClassTask>& ends, const std::vector<Rank>& group) const {
     return {member(group, task(ends[1]).operation.peer), member(group, task(ends[0]).operation.peer)};
   }
 
@@ -162,17 +163,17 @@ class Spreading {
     return group.empty() ? place : group.at(static_cast<std::size_t>(place));
   }
 
-  const std::vector<std::uint32_t>& groups_of(TaskEndpoint e) const {
+  const std::vector<std::uint32_t>& groups_of(RankClassTask e) const {
     for (const auto& set : matched_.together[task(e).communicator])
       if (std::ranges::binary_search(set.classes, e.rank_class)) return set.groups;
     throw std::logic_error("a matched task on no group");
   }
 
-  void add(const std::vector<TaskEndpoint>& ends, WorkloadPart part) {
+  void add(const std::vector<RankClassTask>& ends, WorkloadTask part) {
     const auto number = static_cast<std::uint32_t>(out_.parts.size());
     for (std::uint32_t cell : part.cells) {
       const std::uint32_t of = class_of_cell_[cell];
-      const auto end = std::ranges::find(ends, of, &TaskEndpoint::rank_class);
+      const auto end = std::ranges::find(ends, of, &RankClassTask::rank_class);
       const std::size_t cells = cells_of_[of].size();
       const GraphTask& own = task(*end);
       for (std::uint32_t before : own.after) part.after.push_back(part_of_[of][before * cells + local_[cell]]);
@@ -202,7 +203,7 @@ class Spreading {
 
 }  // namespace
 
-schedule::CollectiveOperation WorkloadPart::operation() const {
+schedule::CollectiveOperation WorkloadTask::operation() const {
   if (task->kind != GraphTask::Kind::collective) return {.collective = schedule::Collective::send_recv, .peer = 1};
   return task->operation;
 }
@@ -219,7 +220,7 @@ std::optional<Workload> folded_workload_of(std::shared_ptr<const ExecutionGraph>
 
 std::shared_ptr<const ExecutionGraph> lent(const ExecutionGraph& graph) { return {std::shared_ptr<void>(), &graph}; }
 
-std::string text(const Workload& workload, const WorkloadPart& part) {
+std::string text(const Workload& workload, const WorkloadTask& part) {
   const GraphTask& task = *part.task;
   if (part.computes) return task.name;
   const auto size = part.members.empty() ? workload.graph->ranks : static_cast<Rank>(part.members.size());

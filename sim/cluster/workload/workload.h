@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "schedule/collective.h"
-#include "schedule/graph/graph.h"
+#include "schedule/graph/execution_graph.h"
 #include "schedule/schedule.h"
 #include "sim/hardware/time/units.h"
 
@@ -25,7 +25,7 @@ struct EquivalentRanks {
 };
 
 // A task of the graph as ranks do it together: a cell's computation, or what the members of a group exchange.
-struct WorkloadPart {
+struct WorkloadTask {
   const schedule::GraphTask* task = nullptr;  // of the workload's graph; of a message: the sender's
   bool computes = false;                      // the task's kind is compute; kept here, as tasks lie far apart in memory
   std::vector<std::uint32_t> cells = {};      // cells that take part
@@ -43,7 +43,7 @@ struct WorkloadPart {
 struct Workload {
   std::shared_ptr<const ExecutionGraph> graph = {};
   std::vector<EquivalentRanks> cells = {};
-  std::vector<WorkloadPart> parts = {};  // each comes after those that it waits for
+  std::vector<WorkloadTask> parts = {};  // each comes after those that it waits for
   bool folded = false;                   // a cell stands for ranks that do the same in groups of their own
 };
 
@@ -77,6 +77,6 @@ std::shared_ptr<const ExecutionGraph> lent(const ExecutionGraph&);
 // invalid_argument with the line, its fault and what was expected.
 ExecutionGraph read_graph(std::string_view name, std::string_view text);
 
-std::string text(const Workload&, const WorkloadPart&);  // "all_reduce of 64 MB among 4"
+std::string text(const Workload&, const WorkloadTask&);  // "all_reduce of 64 MB among 4"
 
 }  // namespace trellis::sim

@@ -110,7 +110,7 @@ std::int64_t with_sign(std::uint64_t a, int bits) { return static_cast<std::int6
 
 }  // namespace
 
-void arithmetic(AluOp op, AluOperand a, AluOperand b, float* out, std::size_t n) {
+void arithmetic(AluOp op, FloatRowOperand a, FloatRowOperand b, float* out, std::size_t n) {
   if (is_unary(op)) b = {a.at, true};
   with_function(op, [&](auto f) { loops(a.at, a.spread, b.at, b.spread, out, n, f); });
 }
@@ -153,7 +153,7 @@ float neutral(AluOp op) {
   }
 }
 
-void bitwise(AluOp op, AluBitOperand a, AluBitOperand b, int bits, std::uint64_t* out, std::size_t n) {
+void bitwise(AluOp op, BitRowOperand a, BitRowOperand b, int bits, std::uint64_t* out, std::size_t n) {
   using Word = std::uint64_t;
   const Word mask = bits == 64 ? ~Word{0} : (Word{1} << bits) - 1;
   const auto run = [&](auto f) {

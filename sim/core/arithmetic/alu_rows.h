@@ -23,25 +23,25 @@ constexpr bool is_reduction(AluOp op) {
          (op >= AluOp::bitwise_and && op <= AluOp::bitwise_xor);
 }
 
-struct AluOperand {
+struct FloatRowOperand {
   const float* at;
   bool spread = false;  // one element for the whole row
 };
 
 // out[i] = a[i] op b[i]. Comparisons and logical operations give 1 or 0. b is not read if the op is unary. out may not
 // overlap an operand.
-void arithmetic(AluOp, AluOperand a, AluOperand b, float* out, std::size_t n);
+void arithmetic(AluOp, FloatRowOperand a, FloatRowOperand b, float* out, std::size_t n);
 
 // Reduces a row to one number. subtract goes from left to right whatever the SumOrder.
 float reduced(AluOp, const float* a, std::size_t n, SumOrder);
 // The neutral element, for ops that have one: 0 of add, 1 of multiply, -infinity of max.
 float neutral(AluOp);
 
-struct AluBitOperand {
+struct BitRowOperand {
   const std::uint64_t* at;
   bool spread = false;
 };
 // Like arithmetic(), on the lowest `bits` bits.
-void bitwise(AluOp, AluBitOperand a, AluBitOperand b, int bits, std::uint64_t* out, std::size_t n);
+void bitwise(AluOp, BitRowOperand a, BitRowOperand b, int bits, std::uint64_t* out, std::size_t n);
 
 }  // namespace trellis::sim::core

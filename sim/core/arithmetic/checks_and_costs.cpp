@@ -17,7 +17,7 @@ double row_cycles(const BoundInstruction& call, const CostRow& row, const ChipSp
 int copy_speed(const View& out, const View& in, const BoundInstruction& call, const ChipSpec& chip) {
   if (!is_narrow(out.type, chip) || !is_narrow(in.type, chip)) return 0;
   const bool in_order = inner_contiguous(out) && inner_contiguous(in);
-  const int outside = (call.space(out) != Space::sbuf) + (call.space(in) != Space::sbuf);
+  const int outside = (call.space(out) != MemorySpace::sbuf) + (call.space(in) != MemorySpace::sbuf);
   if (outside == 0) return in_order ? 2 : 1;
   return outside == 1 && in_order ? 1 : 0;
 }

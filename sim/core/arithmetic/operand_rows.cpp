@@ -36,7 +36,7 @@ std::int64_t ScalarOperand::whole(std::int64_t row) {
   return static_cast<std::int64_t>(exact_);
 }
 
-AluOperand ScalarOperand::operand(std::int64_t row) {
+FloatRowOperand ScalarOperand::operand(std::int64_t row) {
   at(row);
   return {&number_, true};
 }

@@ -15,7 +15,7 @@ class InputRows {
   InputRows(CoreMemory& memory, const View& view);
   // Valid until the next call. Points into memory if the row is contiguous floats there.
   const float* row(std::int64_t);
-  AluOperand operand(std::int64_t r) { return {row(r), spread_}; }
+  FloatRowOperand operand(std::int64_t r) { return {row(r), spread_}; }
   std::size_t elements() const { return elements_; }
 
  private:
@@ -32,7 +32,7 @@ class ScalarOperand {
   ScalarOperand(CoreMemory&, const View* column, double number);
   float at(std::int64_t row);
   std::int64_t whole(std::int64_t row);  // of integers, exact
-  AluOperand operand(std::int64_t row);
+  FloatRowOperand operand(std::int64_t row);
 
  private:
   CoreMemory& memory_;
@@ -65,7 +65,7 @@ class BitRows {
  public:
   BitRows(CoreMemory&, const View&);
   const std::uint64_t* row(std::int64_t);
-  AluBitOperand operand(std::int64_t r) { return {row(r), words_.size() == 1}; }
+  BitRowOperand operand(std::int64_t r) { return {row(r), words_.size() == 1}; }
   void store(std::int64_t row, const std::uint64_t* from);
   int bits() const { return static_cast<int>(size_) * 8; }
   std::size_t elements() const { return words_.size(); }

@@ -12,7 +12,7 @@
 namespace trellis::sim::core {
 namespace {
 
-std::vector<Instruction> reordered(const EngineProgram& p, const std::vector<std::uint32_t>& order) {
+std::vector<Instruction> reordered(const NeuronCoreProgram& p, const std::vector<std::uint32_t>& order) {
   std::vector<Instruction> all;
   all.reserve(order.size());
   for (const std::uint32_t at : order) all.push_back(p.instructions[at]);
@@ -35,10 +35,10 @@ void link(BackEndResult& a, const std::vector<std::pair<std::uint32_t, std::uint
 
 // With the option `spill`, tiles of SBUF that do not fit all together are placed one by one, and some are spilled to
 // HBM. PSUM's tiles cannot be spilled, as DMA does not reach PSUM: they are placed as without the option.
-void place(BackEndResult& a, Draft& draft, const std::vector<std::uint32_t>& slots, const ChipSpec& chip,
+void place(BackEndResult& a, UnscheduledProgram& draft, const std::vector<std::uint32_t>& slots, const ChipSpec& chip,
            const BackEndOptions& options) {
-  const TileGroups tiles(draft, chip, a.order);
-  a.most = {most_bytes(draft, tiles, Space::sbuf), most_bytes(draft, tiles, Space::psum)};
+  const TilePools tiles(draft, chip, a.order);
+  a.most = {most_bytes(draft, tiles, MemorySpace::sbuf), most_bytes(draft, tiles, MemorySpace::psum)};
   if (!options.spill) return place_tiles(draft, tiles, tiles.slots(options.copies, slots), chip);
   if (a.most[0] <= static_cast<std::int64_t>(chip.memory.sbuf_bytes)) {
     try {
@@ -47,19 +47,19 @@ void place(BackEndResult& a, Draft& draft, const std::vector<std::uint32_t>& slo
     }
   }
   a.spills = spill_tiles(draft, a.order, chip);
-  const TileGroups left(draft, chip, a.order);
+  const TilePools left(draft, chip, a.order);
   place_tiles(draft, left, left.slots(options.copies), chip);
 }
 
 }  // namespace
 
-BackEndResult assemble(Draft draft, const ChipSpec& chip, const BackEndOptions& options) {
+BackEndResult assemble(UnscheduledProgram draft, const ChipSpec& chip, const BackEndOptions& options) {
   BackEndResult a;
   std::vector<std::uint32_t> text(draft.program.instructions.size());
   std::iota(text.begin(), text.end(), 0);
   std::vector<bool> unordered = unordered_buffers(draft.program);
   const DependencyGraph graph = dependency_graph(draft, unordered);
-  const TileGroups as_written(draft, chip, text);
+  const TilePools as_written(draft, chip, text);
   const std::vector<std::uint32_t> slots = as_written.slots(options.copies);
   a.order = list_schedule(draft, graph, as_written, slots, chip,
                           {.window = options.window,

@@ -5,8 +5,8 @@
 #include <array>
 #include <vector>
 
-#include "sim/core/backend/draft.h"
 #include "sim/core/backend/spill.h"
+#include "sim/core/backend/unscheduled_program.h"
 #include "sim/hardware/chip/chip.h"
 
 namespace trellis::sim::core {
@@ -21,14 +21,14 @@ struct BackEndOptions {
 };
 
 struct BackEndResult {
-  EngineProgram program;
+  NeuronCoreProgram program;
   std::vector<std::uint32_t> order;       // of each of the program's instructions: its number in the draft
-  std::array<std::int64_t, 2> most = {};  // bytes of a partition that live tiles take at once, by Space
+  std::array<std::int64_t, 2> most = {};  // bytes of a partition that live tiles take at once, by MemorySpace
   std::uint32_t written = 0;              // how many instructions the draft had; higher numbers move spilled tiles
   SpillTotals spills;
 };
 
 // Throws invalid_argument for tiles that do not fit, and for instructions that the chip lacks.
-BackEndResult assemble(Draft, const ChipSpec&, const BackEndOptions& = {});
+BackEndResult assemble(UnscheduledProgram, const ChipSpec&, const BackEndOptions& = {});
 
 }  // namespace trellis::sim::core

@@ -5,7 +5,7 @@
 
 namespace trellis::sim::core {
 
-CostEstimator::CostEstimator(const Draft& draft, const ChipSpec& chip) : draft_(draft), chip_(chip) {}
+CostEstimator::CostEstimator(const UnscheduledProgram& draft, const ChipSpec& chip) : draft_(draft), chip_(chip) {}
 
 const CostRow& CostEstimator::row_of(const InstructionKind* kind, Engine engine) const {
   auto& [known, row] = rows_[static_cast<std::size_t>(engine)];
@@ -33,7 +33,7 @@ CostEstimate CostEstimator::of(std::uint32_t at, Engine engine) const {
   }
   const DmaWork work = dma_work(call, chip_);
   Time longest = 0, all = 0;
-  for (const DmaShare& share : work.shares) {
+  for (const DmaEngineShare& share : work.shares) {
     longest = std::max(longest, share.time);
     all += share.time;
   }

@@ -4,8 +4,8 @@
 #include <array>
 #include <vector>
 
-#include "sim/core/backend/draft.h"
-#include "sim/core/run/cost.h"
+#include "sim/core/backend/unscheduled_program.h"
+#include "sim/core/run/instruction_cost.h"
 
 namespace trellis::sim::core {
 
@@ -17,7 +17,7 @@ struct CostEstimate {
 
 class CostEstimator {
  public:
-  CostEstimator(const Draft&, const ChipSpec&);
+  CostEstimator(const UnscheduledProgram&, const ChipSpec&);
 
   // Whether the engine may run the instruction, and the chip has a cost for it there.
   bool may_run(std::uint32_t instruction, Engine) const;
@@ -26,7 +26,7 @@ class CostEstimator {
  private:
   const CostRow& row_of(const InstructionKind*, Engine) const;
 
-  const Draft& draft_;
+  const UnscheduledProgram& draft_;
   const ChipSpec& chip_;
   mutable std::array<std::pair<const InstructionKind*, CostRow>, engine_count> rows_ = {};
 };

@@ -47,7 +47,7 @@ struct Server {
 
 class ListScheduler {
  public:
-  ListScheduler(Draft& draft, const DependencyGraph& graph, const TileGroups& tiles,
+  ListScheduler(UnscheduledProgram& draft, const DependencyGraph& graph, const TilePools& tiles,
                 const std::vector<std::uint32_t>& slots, const ChipSpec& chip, const ListSchedulerOptions& options)
       : draft_(draft),
         graph_(graph),
@@ -233,7 +233,8 @@ class ListScheduler {
 
   // How many bytes of PSUM a tile takes; small tiles share banks. 0 in SBUF.
   std::int64_t psum_bytes(std::size_t buffer, std::size_t group) const {
-    return tiles_.groups()[group].space == Space::psum ? psum_piece(draft_.program.buffers[buffer].bytes, chip_) : 0;
+    return tiles_.groups()[group].space == MemorySpace::psum ? psum_piece(draft_.program.buffers[buffer].bytes, chip_)
+                                                             : 0;
   }
 
   // Makes progress when no instruction can start: the window grows by one instruction if none lacks room, or with
@@ -271,7 +272,8 @@ class ListScheduler {
       freed_.push_back(g);
     });
     for (std::size_t g = 0; psum_freed && g < blocked_.size(); ++g)
-      if (tiles_.groups()[g].space == Space::psum && std::ranges::find(freed_, g) == freed_.end()) freed_.push_back(g);
+      if (tiles_.groups()[g].space == MemorySpace::psum && std::ranges::find(freed_, g) == freed_.end())
+        freed_.push_back(g);
     for (std::uint32_t e = later_first_[at]; e < later_first_[at + 1]; ++e) {
       const std::uint32_t later = later_[e];
       ready_[later] = std::max(ready_[later], seen);
@@ -302,9 +304,9 @@ class ListScheduler {
     return ends + chip_.dma.stagger + chip_.dma.done;
   }
 
-  Draft& draft_;
+  UnscheduledProgram& draft_;
   const DependencyGraph& graph_;
-  const TileGroups& tiles_;
+  const TilePools& tiles_;
   const std::vector<std::uint32_t>& slots_;
   const ChipSpec& chip_;
   const ListSchedulerOptions options_;
@@ -331,9 +333,9 @@ class ListScheduler {
 
 }  // namespace
 
-std::vector<std::uint32_t> list_schedule(Draft& draft, const DependencyGraph& graph, const TileGroups& tiles,
-                                         const std::vector<std::uint32_t>& slots, const ChipSpec& chip,
-                                         const ListSchedulerOptions& options) {
+std::vector<std::uint32_t> list_schedule(UnscheduledProgram& draft, const DependencyGraph& graph,
+                                         const TilePools& tiles, const std::vector<std::uint32_t>& slots,
+                                         const ChipSpec& chip, const ListSchedulerOptions& options) {
   return ListScheduler(draft, graph, tiles, slots, chip, options).run();
 }
 

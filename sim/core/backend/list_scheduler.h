@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "sim/core/backend/hazards.h"
-#include "sim/core/backend/tile_groups.h"
+#include "sim/core/backend/dependency_graph.h"
+#include "sim/core/backend/tile_pools.h"
 #include "sim/hardware/chip/chip.h"
 
 namespace trellis::sim::core {
@@ -21,7 +21,7 @@ struct ListSchedulerOptions {
 // Orders instructions by the time at which each would start on an estimate of the machine: in-order engines, latencies,
 // and DMA engines that share their rate. A tile is begun only where its declaration has a slot left, unless nothing
 // else is left to do. Writes the chosen engines and rings into the draft.
-std::vector<std::uint32_t> list_schedule(Draft&, const DependencyGraph&, const TileGroups&,
+std::vector<std::uint32_t> list_schedule(UnscheduledProgram&, const DependencyGraph&, const TilePools&,
                                          const std::vector<std::uint32_t>& slots, const ChipSpec&,
                                          const ListSchedulerOptions&);
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <deque>
 
-#include "sim/core/backend/tile_groups.h"
+#include "sim/core/backend/tile_pools.h"
 #include "sim/core/program/first_fit_allocator.h"
 #include "sim/core/program/instruction_kind.h"
 #include "text/refuse.h"
@@ -17,14 +17,14 @@ constexpr std::int64_t sbuf_unit = 64;
 
 class Spiller {
  public:
-  Spiller(Draft& draft, const std::vector<std::uint32_t>& order, const ChipSpec& chip)
+  Spiller(UnscheduledProgram& draft, const std::vector<std::uint32_t>& order, const ChipSpec& chip)
       : draft_(draft), order_(order), chip_(chip), tiles_(draft.program.buffers.size()) {
     const auto bytes = static_cast<std::int64_t>(chip.memory.sbuf_bytes);
     spaces_.assign(draft.program.cores, FirstFitAllocator(bytes, sbuf_unit));
     for (std::size_t b = 0; b < tiles_.size(); ++b) {
       const CoreBuffer& buffer = draft.program.buffers[b];
-      movable_.push_back(buffer.space == Space::sbuf && !draft.placed[b]);
-      if (buffer.space == Space::sbuf && draft.placed[b]) spaces_[buffer.core].hold(buffer.offset, buffer.bytes);
+      movable_.push_back(buffer.space == MemorySpace::sbuf && !draft.placed[b]);
+      if (buffer.space == MemorySpace::sbuf && draft.placed[b]) spaces_[buffer.core].hold(buffer.offset, buffer.bytes);
     }
     for (std::uint32_t at = 0; at < order.size(); ++at)
       for (const std::int32_t b : tiles_of(order[at])) tiles_[static_cast<std::size_t>(b)].uses.push_back(at);
@@ -104,7 +104,7 @@ class Spiller {
       if (t.outside < 0) {
         CoreBuffer outside = draft_.program.buffers[static_cast<std::size_t>(farthest)];
         outside.name += ".spilled";
-        outside.space = Space::hbm;
+        outside.space = MemorySpace::hbm;
         outside.bytes *= outside.partitions;
         outside.partitions = 1;
         outside.partition = 0;
@@ -128,7 +128,7 @@ class Spiller {
 
   std::int32_t add(CoreBuffer buffer, std::int32_t like) {
     const auto number = static_cast<std::int32_t>(draft_.program.buffers.size());
-    if (buffer.space != Space::hbm) buffer.name += fmt::format(".{}", number);
+    if (buffer.space != MemorySpace::hbm) buffer.name += fmt::format(".{}", number);
     draft_.program.buffers.push_back(std::move(buffer));
     draft_.sites.push_back(draft_.sites[static_cast<std::size_t>(like)]);
     draft_.placed.push_back(false);
@@ -138,17 +138,17 @@ class Spiller {
   View whole(std::int32_t b) const {
     const CoreBuffer& buffer = draft_.program.buffers[static_cast<std::size_t>(b)];
     const std::int32_t rows = partitions_;
-    const std::int64_t row = buffer.space == Space::hbm ? buffer.bytes / rows : buffer.bytes;
+    const std::int64_t row = buffer.space == MemorySpace::hbm ? buffer.bytes / rows : buffer.bytes;
     const auto size = static_cast<std::int64_t>(kernels::size_of(buffer.type));
     return {.buffer = b,
             .type = buffer.type,
             .rows = rows,
-            .row_stride = buffer.space == Space::hbm ? row : 0,
+            .row_stride = buffer.space == MemorySpace::hbm ? row : 0,
             .dim = {Dim{static_cast<std::int32_t>(std::max<std::int64_t>(1, row / size)), 1}}};
   }
 
   void move(std::int32_t to, std::int32_t from, Engine trigger, std::uint32_t cause) {
-    EngineProgram& p = draft_.program;
+    NeuronCoreProgram& p = draft_.program;
     const CoreBuffer& on_chip = p.buffers[static_cast<std::size_t>(trigger == Engine::sync ? to : from)];
     partitions_ = on_chip.partitions;
     Instruction i{.kind = &kind_named("dma_copy"), .engine = trigger, .core = on_chip.core, .outputs = 1};
@@ -163,7 +163,7 @@ class Spiller {
     p.instructions.push_back(i);
   }
 
-  Draft& draft_;
+  UnscheduledProgram& draft_;
   const std::vector<std::uint32_t>& order_;
   const ChipSpec& chip_;
   std::vector<Tile> tiles_;    // by the buffer's number in the draft
@@ -177,7 +177,7 @@ class Spiller {
 
 }  // namespace
 
-SpillTotals spill_tiles(Draft& draft, std::vector<std::uint32_t>& order, const ChipSpec& chip) {
+SpillTotals spill_tiles(UnscheduledProgram& draft, std::vector<std::uint32_t>& order, const ChipSpec& chip) {
   Spiller spiller(draft, order, chip);
   const SpillTotals spills = spiller.run();
   order = spiller.take_order();

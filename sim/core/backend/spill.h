@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "sim/core/backend/draft.h"
+#include "sim/core/backend/unscheduled_program.h"
 #include "sim/hardware/chip/chip.h"
 
 namespace trellis::sim::core {
@@ -18,6 +18,6 @@ struct SpillTotals {
 // whose next use is farthest gives up its place: it is copied to HBM, unless HBM has its contents already, and back
 // before that use. Adds the instructions for these copies to the draft and the order. Throws invalid_argument if the
 // tiles of one instruction do not fit.
-SpillTotals spill_tiles(Draft&, std::vector<std::uint32_t>& order, const ChipSpec&);
+SpillTotals spill_tiles(UnscheduledProgram&, std::vector<std::uint32_t>& order, const ChipSpec&);
 
 }  // namespace trellis::sim::core

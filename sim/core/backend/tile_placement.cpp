@@ -22,7 +22,7 @@ struct Change {
   bool operator<(const Change& o) const { return std::tie(at, ends, buffer) < std::tie(o.at, o.ends, o.buffer); }
 };
 
-std::vector<Change> changes(const TileGroups& tiles) {
+std::vector<Change> changes(const TilePools& tiles) {
   std::vector<Change> all;
   for (std::size_t b = 0; b < tiles.lives().size(); ++b) {
     if (tiles.of(b) < 0) continue;
@@ -36,12 +36,12 @@ std::vector<Change> changes(const TileGroups& tiles) {
 // Tiles of at most half the partitions (or a quarter) go to each half (or quarter) in turn, so that all DMA engines
 // serve them.
 std::int32_t turn_of(const CoreBuffer& b, std::uint32_t turn, const ChipSpec& chip) {
-  if (b.space != Space::sbuf || b.partitions > chip.memory.partitions / 2) return 0;
+  if (b.space != MemorySpace::sbuf || b.partitions > chip.memory.partitions / 2) return 0;
   const std::int32_t parts = b.partitions > chip.memory.partitions / 4 ? 2 : 4;
   return static_cast<std::int32_t>(turn % static_cast<std::uint32_t>(parts)) * (chip.memory.partitions / parts);
 }
 
-void place_in_slots(Draft& draft, const TileGroups& tiles, const std::vector<std::int64_t>& starts,
+void place_in_slots(UnscheduledProgram& draft, const TilePools& tiles, const std::vector<std::int64_t>& starts,
                     std::span<const std::uint32_t> slots, const ChipSpec& chip) {
   std::uint32_t turn = 0;
   std::vector<std::deque<std::int64_t>> free(starts.size());
@@ -60,7 +60,7 @@ void place_in_slots(Draft& draft, const TileGroups& tiles, const std::vector<std
   }
 }
 
-[[noreturn]] void fail_full(const Draft& draft, const TileGroups& tiles, const Change& now,
+[[noreturn]] void fail_full(const UnscheduledProgram& draft, const TilePools& tiles, const Change& now,
                             const FirstFitAllocator& left, std::int64_t has) {
   const CoreBuffer& wanted = draft.program.buffers[static_cast<std::size_t>(now.buffer)];
   std::map<std::int32_t, std::int64_t> held;  // by group
@@ -68,7 +68,7 @@ void place_in_slots(Draft& draft, const TileGroups& tiles, const std::vector<std
     const Lifetime& life = tiles.lives()[b];
     const std::int32_t group = tiles.of(b);
     if (group < 0 || life.first > now.at || life.last < now.at) continue;
-    const TileGroup& g = tiles.groups()[static_cast<std::size_t>(group)];
+    const TilePool& g = tiles.groups()[static_cast<std::size_t>(group)];
     if (g.space == wanted.space && g.core == wanted.core) held[group] += g.bytes;
   }
   std::vector<std::pair<std::int64_t, std::int32_t>> most;
@@ -76,12 +76,13 @@ void place_in_slots(Draft& draft, const TileGroups& tiles, const std::vector<std
   std::ranges::sort(most, std::greater());
   std::string holders;
   for (std::size_t n = 0; n < std::min<std::size_t>(most.size(), 3); ++n) {
-    const TileGroup& g = tiles.groups()[static_cast<std::size_t>(most[n].second)];
+    const TilePool& g = tiles.groups()[static_cast<std::size_t>(most[n].second)];
     holders += fmt::format("{}{} {}", n == 0 ? "" : ", ",
                            draft.program.buffers[static_cast<std::size_t>(g.example)].name, most[n].first);
   }
   text::refuse("{} is full: {} needs {} bytes a partition, the largest free piece has {} of {}; most is held by {}",
-               wanted.space == Space::psum ? "PSUM" : "SBUF", wanted.name, wanted.bytes, left.largest(), has, holders);
+               wanted.space == MemorySpace::psum ? "PSUM" : "SBUF", wanted.name, wanted.bytes, left.largest(), has,
+               holders);
 }
 
 // Tiles of less than a bank share one, each at a multiple of its size.
@@ -92,16 +93,16 @@ std::optional<std::int64_t> take_psum(FirstFitAllocator& space, std::int64_t byt
 }
 
 // Gives each tile the first free place in its space and core while it lives. Throws if there is none.
-void place_anywhere(Draft& draft, const TileGroups& tiles, const ChipSpec& chip) {
+void place_anywhere(UnscheduledProgram& draft, const TilePools& tiles, const ChipSpec& chip) {
   const auto sbuf = static_cast<std::int64_t>(chip.memory.sbuf_bytes);
   const auto psum = static_cast<std::int64_t>(chip.memory.psum_bytes);
-  std::map<std::pair<int, Space>, FirstFitAllocator> spaces;
+  std::map<std::pair<int, MemorySpace>, FirstFitAllocator> spaces;
   for (int core = 0; core < draft.program.cores; ++core) {
-    spaces.emplace(std::pair(core, Space::sbuf), FirstFitAllocator(sbuf, 64));
-    spaces.emplace(std::pair(core, Space::psum), FirstFitAllocator(psum, psum_unit));
+    spaces.emplace(std::pair(core, MemorySpace::sbuf), FirstFitAllocator(sbuf, 64));
+    spaces.emplace(std::pair(core, MemorySpace::psum), FirstFitAllocator(psum, psum_unit));
   }
   for (std::size_t b = 0; b < draft.placed.size(); ++b)
-    if (const CoreBuffer& buffer = draft.program.buffers[b]; draft.placed[b] && buffer.space != Space::hbm)
+    if (const CoreBuffer& buffer = draft.program.buffers[b]; draft.placed[b] && buffer.space != MemorySpace::hbm)
       spaces.at({buffer.core, buffer.space}).hold(buffer.offset, buffer.bytes);
   for (const Change& c : changes(tiles)) {
     CoreBuffer& buffer = draft.program.buffers[static_cast<std::size_t>(c.buffer)];
@@ -110,15 +111,16 @@ void place_anywhere(Draft& draft, const TileGroups& tiles, const ChipSpec& chip)
       space.give(buffer.offset);
       continue;
     }
-    const auto at = buffer.space == Space::psum ? take_psum(space, buffer.bytes, chip) : space.take(buffer.bytes);
-    if (!at) fail_full(draft, tiles, c, space, buffer.space == Space::psum ? psum : sbuf);
+    const auto at = buffer.space == MemorySpace::psum ? take_psum(space, buffer.bytes, chip) : space.take(buffer.bytes);
+    if (!at) fail_full(draft, tiles, c, space, buffer.space == MemorySpace::psum ? psum : sbuf);
     buffer.offset = *at;
   }
 }
 
 }  // namespace
 
-void place_tiles(Draft& draft, const TileGroups& tiles, std::span<const std::uint32_t> slots, const ChipSpec& chip) {
+void place_tiles(UnscheduledProgram& draft, const TilePools& tiles, std::span<const std::uint32_t> slots,
+                 const ChipSpec& chip) {
   const auto least = tiles.least_slots();
   const bool enough = std::ranges::equal(slots, least, std::ranges::greater_equal());
   if (const auto starts = tiles.packed(slots); enough && (!starts.empty() || tiles.groups().empty()))
@@ -128,11 +130,11 @@ void place_tiles(Draft& draft, const TileGroups& tiles, std::span<const std::uin
   place_anywhere(draft, tiles, chip);
 }
 
-std::int64_t most_bytes(const Draft& draft, const TileGroups& tiles, Space space) {
+std::int64_t most_bytes(const UnscheduledProgram& draft, const TilePools& tiles, MemorySpace space) {
   std::vector<std::int64_t> live(draft.program.cores, 0);
   std::int64_t most = 0;
   for (const Change& c : changes(tiles)) {
-    const TileGroup& g = tiles.groups()[static_cast<std::size_t>(tiles.of(static_cast<std::size_t>(c.buffer)))];
+    const TilePool& g = tiles.groups()[static_cast<std::size_t>(tiles.of(static_cast<std::size_t>(c.buffer)))];
     if (g.space != space) continue;
     live[g.core] += c.ends ? -g.bytes : g.bytes;
     most = std::max(most, live[g.core]);

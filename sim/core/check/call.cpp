@@ -28,7 +28,7 @@ void check_operands(const BoundInstruction& call, const ChipSpec& chip) {
   check_count("inputs", call.inputs.size(), kind.inputs);
   for (std::size_t o = 0; o < call.outputs.size(); ++o) {
     check_operand(call, chip, call.out(o), described("output", o, kind.outputs[o]), kind.outputs[o]);
-    if (call.space(call.out(o)) == Space::hbm && call.buffer(call.out(o)).role == Role::input)
+    if (call.space(call.out(o)) == MemorySpace::hbm && call.buffer(call.out(o)).role == BufferRole::input)
       text::refuse("{}: role: {} is an input of the program; expected what may be written",
                    described("output", o, kind.outputs[o]), call.buffer(call.out(o)).name);
   }

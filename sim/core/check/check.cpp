@@ -16,23 +16,23 @@ namespace {
 
 constexpr std::size_t semaphores_a_core = 256;
 
-void check_buffer(const EngineProgram& program, const ChipSpec& chip, const CoreBuffer& b) {
+void check_buffer(const NeuronCoreProgram& program, const ChipSpec& chip, const CoreBuffer& b) {
   const MemorySpec& m = chip.memory;
   if (b.bytes < 1 || b.offset < 0) text::refuse("{} bytes at {}; expected at least 1 at 0", b.bytes, b.offset);
-  if (b.space == Space::hbm) {
+  if (b.space == MemorySpace::hbm) {
     if (static_cast<double>(b.bytes) > m.hbm_bytes) text::refuse("HBM overflow: {} bytes of {}", b.bytes, m.hbm_bytes);
     return;
   }
   if (b.core >= program.cores) text::refuse("core: {}; the program has {}", b.core, program.cores);
   if (b.partition < 0 || b.partitions < 1 || std::int64_t{b.partition} + b.partitions > m.partitions)
     text::refuse("partitions: {} from {} on; there are {}", b.partitions, b.partition, m.partitions);
-  const double most = b.space == Space::sbuf ? m.sbuf_bytes : m.psum_bytes;
+  const double most = b.space == MemorySpace::sbuf ? m.sbuf_bytes : m.psum_bytes;
   if (const double end = static_cast<double>(b.offset) + static_cast<double>(b.bytes); end > most)
-    text::refuse("{} overflow: bytes {} to {} of {} in a partition", b.space == Space::sbuf ? "SBUF" : "PSUM", b.offset,
-                 end - 1, most);
+    text::refuse("{} overflow: bytes {} to {} of {} in a partition", b.space == MemorySpace::sbuf ? "SBUF" : "PSUM",
+                 b.offset, end - 1, most);
 }
 
-void check_program(const EngineProgram& program, const ChipSpec& chip) {
+void check_program(const NeuronCoreProgram& program, const ChipSpec& chip) {
   if (program.cores < 1 || program.cores > std::max(chip.logical_cores, 1))
     text::refuse("{}: cores: {}; a logical core of {} has {}", program.name, program.cores, chip.name,
                  chip.logical_cores);
@@ -46,7 +46,7 @@ void check_program(const EngineProgram& program, const ChipSpec& chip) {
     } catch (const std::invalid_argument& e) {
       text::refuse("{}: buffer {}: {}", program.name, b.name, e.what());
     }
-    if (b.space == Space::hbm) hbm += static_cast<double>(b.bytes);
+    if (b.space == MemorySpace::hbm) hbm += static_cast<double>(b.bytes);
   }
   if (hbm > chip.memory.hbm_bytes)
     text::refuse("{}: HBM overflow: {} bytes of {}", program.name, hbm, chip.memory.hbm_bytes);
@@ -57,12 +57,12 @@ void check_register(std::string_view what, double number) {
     text::refuse("register: {} is {}; expected 0 to {}", what, number, register_count - 1);
 }
 
-void check_semaphore(const EngineProgram& program, std::int32_t semaphore) {
+void check_semaphore(const NeuronCoreProgram& program, std::int32_t semaphore) {
   if (semaphore < 0 || static_cast<std::size_t>(semaphore) >= program.semaphores.size())
     text::refuse("semaphore: {}; the program has {}", semaphore, program.semaphores.size());
 }
 
-void check_stream(const EngineProgram& program, const Instruction& i) {
+void check_stream(const NeuronCoreProgram& program, const Instruction& i) {
   for (const SemaphoreWait& w : program.waits_of(i)) {
     check_semaphore(program, w.semaphore);
     if (w.index >= 0) check_register("the index of a wait", w.index);
@@ -81,7 +81,7 @@ void check_stream(const EngineProgram& program, const Instruction& i) {
       check_register("the index of an operand", view.index);
 }
 
-void check_instruction(const EngineProgram& program, const ChipSpec& chip, const Instruction& i) {
+void check_instruction(const NeuronCoreProgram& program, const ChipSpec& chip, const Instruction& i) {
   if (i.core >= program.cores) text::refuse("core: {}; the program has {}", i.core, program.cores);
   const InstructionKind& kind = *i.kind;
   if (std::ranges::find(kind.engines, i.engine) == kind.engines.end()) {
@@ -102,7 +102,7 @@ void check_instruction(const EngineProgram& program, const ChipSpec& chip, const
 // Checks that each end_loop ends a loop of its stream, and that no loop is left open.
 class Loops {
  public:
-  explicit Loops(const EngineProgram& program)
+  explicit Loops(const NeuronCoreProgram& program)
       : program_(program), open_(static_cast<std::size_t>(program.cores * engine_count)) {}
 
   void visit(std::size_t at) {
@@ -120,7 +120,7 @@ class Loops {
   }
 
  private:
-  const EngineProgram& program_;
+  const NeuronCoreProgram& program_;
   std::vector<std::vector<std::size_t>> open_;
 };
 
@@ -140,13 +140,13 @@ class Feeders {
 
 }  // namespace
 
-std::string place_of(const EngineProgram& program, std::size_t at) {
+std::string place_of(const NeuronCoreProgram& program, std::size_t at) {
   const Instruction& i = program.instructions[at];
   const std::string line = i.line == 0 ? "" : fmt::format(", line {}", i.line);
   return fmt::format("instruction {} ({}{})", at, i.kind->name, line);
 }
 
-void check(const EngineProgram& program, const ChipSpec& chip) {
+void check(const NeuronCoreProgram& program, const ChipSpec& chip) {
   check_program(program, chip);
   Loops loops(program);
   Feeders feeders;

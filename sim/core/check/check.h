@@ -11,7 +11,7 @@ namespace trellis::sim::core {
 
 // Throws invalid_argument for the first instruction that breaks a rule of the chip or of its kind. The message names
 // the instruction (number, kind, line), the rule and the operand.
-void check(const EngineProgram&, const ChipSpec&);
+void check(const NeuronCoreProgram&, const ChipSpec&);
 
 // Checks one operand's place, size and type. what: "output 0 (product)". Throws as check does, but the message does not
 // name the instruction.
@@ -22,9 +22,9 @@ void check_call(const BoundInstruction&, const ChipSpec&);
 // Finds operands that read bytes which no earlier instruction has written (on chip, or in HBM, where a program's inputs
 // count as written), and operands that a register moves out of their buffer; returns a line for each. It follows the
 // program in one order that the semaphores allow; without races any order gives the same result.
-std::vector<std::string> unwritten_reads(const EngineProgram&);
+std::vector<std::string> unwritten_reads(const NeuronCoreProgram&);
 
 // "instruction 12 (nc_matmul, line 7)"
-std::string place_of(const EngineProgram&, std::size_t instruction);
+std::string place_of(const NeuronCoreProgram&, std::size_t instruction);
 
 }  // namespace trellis::sim::core

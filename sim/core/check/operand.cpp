@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "sim/core/check/check.h"
-#include "sim/core/program/footprint.h"
+#include "sim/core/program/operand_footprint.h"
 #include "text/refuse.h"
 
 namespace trellis::sim::core {
@@ -48,7 +48,7 @@ void check_type(const BoundInstruction& call, const ChipSpec& chip, const View& 
   if (v.type == DType::f8e4m3fn && chip.generation < 4 && !call.instruction.kind->dma)
     complain("type: f8e4m3fn; {} has f8e3m4, f8e4m3 and f8e5m2", chip.name);
   const auto size = static_cast<std::int64_t>(kernels::size_of(v.type));
-  const std::int64_t first = v.offset + (b.space == Space::hbm ? 0 : b.offset);
+  const std::int64_t first = v.offset + (b.space == MemorySpace::hbm ? 0 : b.offset);
   if (first % size != 0)
     complain("alignment: byte {} for {}; expected a multiple of its {} bytes", first, name(v.type), size);
   if (v.index >= 0 && v.index_scale % size != 0)
@@ -59,7 +59,7 @@ void check_type(const BoundInstruction& call, const ChipSpec& chip, const View& 
 void check_bytes(const View& v, const CoreBuffer& b, const Complaint& complain) {
   const ByteRange all = all_bytes(v, b.space);
   const auto have = static_cast<double>(b.bytes);
-  const std::string_view where = b.space == Space::hbm ? "" : " in a partition";
+  const std::string_view where = b.space == MemorySpace::hbm ? "" : " in a partition";
   if (v.index >= 0 && all.high - all.low > have)
     complain("outside of its buffer: {} bytes from the first to the last, of {}, which has {}{}", all.high - all.low,
              b.name, b.bytes, where);
@@ -81,7 +81,7 @@ void check_partitions(const BoundInstruction& call, const ChipSpec& chip, const 
   const int unit = v.rows > 2 * quarter ? chip.memory.partitions : v.rows > quarter ? 2 * quarter : quarter;
   if (start % unit != 0)
     complain("partition start: {} partitions from {} on; expected a start at a multiple of {}", v.rows, start, unit);
-  const std::int64_t most = b.space == Space::psum ? most_elements_psum : most_elements_sbuf;
+  const std::int64_t most = b.space == MemorySpace::psum ? most_elements_psum : most_elements_sbuf;
   if (v.elements() > most)
     complain("free size: {} elements a partition; expected at most {} in {}", v.elements(), most, name(b.space));
 }
@@ -90,20 +90,20 @@ void check_space(const BoundInstruction& call, const CoreBuffer& b, const Operan
                  const Complaint& complain) {
   if ((rule.spaces >> static_cast<int>(b.space) & 1) == 0) {
     std::string spaces;
-    for (const Space s : {Space::sbuf, Space::psum, Space::hbm})
+    for (const MemorySpace s : {MemorySpace::sbuf, MemorySpace::psum, MemorySpace::hbm})
       if ((rule.spaces >> static_cast<int>(s) & 1) != 0)
         spaces += fmt::format("{}{}", spaces.empty() ? "" : " or ", name(s));
     complain("space: {} lies in {}; expected {}", b.name, name(b.space), spaces);
   }
   const Instruction& i = call.instruction;
-  if (i.engine == Engine::gpsimd && !i.kind->dma && b.space == Space::psum)
+  if (i.engine == Engine::gpsimd && !i.kind->dma && b.space == MemorySpace::psum)
     complain("space: {} lies in psum, which the gpsimd engine does not reach", b.name);
 }
 
 void check_bank(const BoundInstruction& call, const ChipSpec& chip, const View& v, const CoreBuffer& b,
                 const Complaint& complain) {
   const Instruction& i = call.instruction;
-  if (i.engine != Engine::tensor || b.space != Space::psum || chip.generation >= 4) return;
+  if (i.engine != Engine::tensor || b.space != MemorySpace::psum || chip.generation >= 4) return;
   const auto bank = static_cast<std::int64_t>(chip.memory.psum_bytes) / chip.memory.psum_banks;
   const ByteRange row = row_bytes(v);
   const std::int64_t first = b.offset + v.offset + static_cast<std::int64_t>(row.low);
@@ -124,7 +124,7 @@ void check_operand(const BoundInstruction& call, const ChipSpec& chip, const Vie
   check_space(call, b, rule, complain);
   check_shape(call, v, complain);
   check_type(call, chip, v, b, complain);
-  if (b.space != Space::hbm) check_partitions(call, chip, v, b, complain);
+  if (b.space != MemorySpace::hbm) check_partitions(call, chip, v, b, complain);
   check_bytes(v, b, complain);
   check_bank(call, chip, v, b, complain);
 }

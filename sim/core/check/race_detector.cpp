@@ -9,7 +9,7 @@
 
 namespace trellis::sim::core {
 
-RaceDetector::RaceDetector(const EngineProgram& program, const ChipSpec& chip)
+RaceDetector::RaceDetector(const NeuronCoreProgram& program, const ChipSpec& chip)
     : program_(program),
       chip_(chip),
       counts_(processors(program, chip.dma.rings), 0),
@@ -37,7 +37,7 @@ void RaceDetector::issued(std::uint32_t at, const std::int64_t* registers, Time)
   const std::uint32_t number = ++counts_[processor];
   instructions_[processor].push_back(at);
   const BoundInstruction call(program_, i);
-  Access access = access_of(program_, i, processor, number);
+  InstructionAccess access = access_of(program_, i, processor, number);
   each_touched(call, [&](const View& v, bool writes) {
     access.writes = writes;
     touch(at, v, registers, access, clock);
@@ -47,12 +47,12 @@ void RaceDetector::issued(std::uint32_t at, const std::int64_t* registers, Time)
   flying_[at].emplace_back(number, std::move(end));
 }
 
-void RaceDetector::touch(std::uint32_t at, const View& view, const std::int64_t* registers, Access access,
+void RaceDetector::touch(std::uint32_t at, const View& view, const std::int64_t* registers, InstructionAccess access,
                          const Clock& clock) {
   const auto moved = view.index < 0 ? view : moved_by(program_, view, registers[view.index]);
   if (!moved) return;  // outside its buffer: unwritten_reads reports it, and a run that computes throws
   const View& v = *moved;
-  dependencies_.touch(program_, v, access, [&](const Access& earlier) {
+  dependencies_.touch(program_, v, access, [&](const InstructionAccess& earlier) {
     const bool itself = earlier.processor == access.processor && earlier.number == access.number;
     if (!itself && clock[earlier.processor] < earlier.number) report(at, access.writes, v, earlier);
   });
@@ -65,7 +65,7 @@ std::string RaceDetector::described(std::uint32_t at) const {
                      i.kind->dma ? fmt::format(", ring {}", i.queue) : "");
 }
 
-void RaceDetector::report(std::uint32_t at, bool writes, const View& v, const Access& earlier) {
+void RaceDetector::report(std::uint32_t at, bool writes, const View& v, const InstructionAccess& earlier) {
   const std::uint32_t other = instructions_[earlier.processor][earlier.number - 1];
   if (races_.size() >= most_races || !reported_.emplace(std::pair{at, other}, true).second) return;
   races_.push_back(fmt::format("{} {} {} that {} {}, and no semaphore puts them in order", described(at),
@@ -83,7 +83,7 @@ void RaceDetector::finished(std::uint32_t at, Time) {
   }
 }
 
-std::vector<std::string> races(const EngineProgram& program, const ChipSpec& chip) {
+std::vector<std::string> races(const NeuronCoreProgram& program, const ChipSpec& chip) {
   RaceDetector detector(program, chip);
   run(program, chip, {.observer = &detector});
   return detector.races();

@@ -7,15 +7,15 @@
 #include <string>
 #include <vector>
 
-#include "sim/core/program/dependencies.h"
+#include "sim/core/program/dependency_tracker.h"
 #include "sim/core/run/run.h"
 #include "sim/hardware/chip/chip.h"
 
 namespace trellis::sim::core {
 
-class RaceDetector final : public Observer {
+class RaceDetector final : public InstructionObserver {
  public:
-  RaceDetector(const EngineProgram&, const ChipSpec&);
+  RaceDetector(const NeuronCoreProgram&, const ChipSpec&);
 
   void issued(std::uint32_t instruction, const std::int64_t* registers, Time) override;
   void finished(std::uint32_t instruction, Time) override;
@@ -32,13 +32,13 @@ class RaceDetector final : public Observer {
   };
 
   void join_waits(const Instruction&, const std::int64_t* registers, Clock&) const;
-  void touch(std::uint32_t at, const View&, const std::int64_t* registers, Access, const Clock&);
-  void report(std::uint32_t at, bool writes, const View&, const Access& earlier);
+  void touch(std::uint32_t at, const View&, const std::int64_t* registers, InstructionAccess, const Clock&);
+  void report(std::uint32_t at, bool writes, const View&, const InstructionAccess& earlier);
   std::string described(std::uint32_t at) const;
 
-  const EngineProgram& program_;
+  const NeuronCoreProgram& program_;
   const ChipSpec& chip_;
-  Dependencies dependencies_;
+  DependencyTracker dependencies_;
   std::vector<std::uint32_t> counts_;                     // issued by each processor
   std::vector<Clock> known_;                              // by stream
   std::vector<std::vector<Raise>> raises_;                // of each semaphore
@@ -49,6 +49,6 @@ class RaceDetector final : public Observer {
 };
 
 // Runs the program only to find its races.
-std::vector<std::string> races(const EngineProgram&, const ChipSpec&);
+std::vector<std::string> races(const NeuronCoreProgram&, const ChipSpec&);
 
 }  // namespace trellis::sim::core

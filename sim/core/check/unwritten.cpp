@@ -4,7 +4,7 @@
 #include <set>
 
 #include "sim/core/check/check.h"
-#include "sim/core/program/dependencies.h"
+#include "sim/core/program/dependency_tracker.h"
 #include "sim/core/run/core_memory.h"
 
 namespace trellis::sim::core {
@@ -56,11 +56,11 @@ class Bitmap {
 // Which bytes are written. On chip by address, so that buffers that share memory share the bits; in HBM by buffer.
 class Written {
  public:
-  explicit Written(const EngineProgram& program) : program_(program), hbm_(program.buffers.size()) {
+  explicit Written(const NeuronCoreProgram& program) : program_(program), hbm_(program.buffers.size()) {
     std::int32_t partitions = 1;
     for (const CoreBuffer& b : program.buffers) {
-      if (b.space != Space::hbm) partitions = std::max(partitions, b.partition + b.partitions);
-      if (b.space == Space::hbm && b.role == Role::input) hbm_[at(b)].set(0, b.bytes);
+      if (b.space != MemorySpace::hbm) partitions = std::max(partitions, b.partition + b.partitions);
+      if (b.space == MemorySpace::hbm && b.role == BufferRole::input) hbm_[at(b)].set(0, b.bytes);
     }
     partitions_ = static_cast<std::size_t>(partitions);
     on_chip_.resize(partitions_ * program.cores * 2);
@@ -73,7 +73,7 @@ class Written {
     const auto size = static_cast<std::int64_t>(kernels::size_of(v.type));
     bool on = true;
     for (std::int32_t r = 0; r < v.rows && on; ++r) {
-      const bool hbm = b.space == Space::hbm;
+      const bool hbm = b.space == MemorySpace::hbm;
       Bitmap& map = hbm ? hbm_[at(b)] : partition(b, v.row + r);
       const std::int64_t row = v.offset + (hbm ? r * v.row_stride : 0);
       each_run(v, [&](std::int64_t element, std::int64_t count) {
@@ -88,11 +88,11 @@ class Written {
  private:
   std::size_t at(const CoreBuffer& b) const { return static_cast<std::size_t>(&b - program_.buffers.data()); }
   Bitmap& partition(const CoreBuffer& b, std::int32_t row) {
-    const std::size_t space = b.space == Space::psum ? 1 : 0;
+    const std::size_t space = b.space == MemorySpace::psum ? 1 : 0;
     return on_chip_[(b.core * 2U + space) * partitions_ + static_cast<std::size_t>(b.partition + row)];
   }
 
-  const EngineProgram& program_;
+  const NeuronCoreProgram& program_;
   std::vector<Bitmap> hbm_, on_chip_;
   std::size_t partitions_ = 1;
 };
@@ -100,7 +100,7 @@ class Written {
 // Executes a program without timing: the engines take turns, and each goes as far as its semaphores allow.
 class Follower {
  public:
-  explicit Follower(const EngineProgram& program)
+  explicit Follower(const NeuronCoreProgram& program)
       : program_(program),
         written_(program),
         streams_(static_cast<std::size_t>(program.cores * engine_count)),
@@ -187,9 +187,9 @@ class Follower {
   // memory) are not checked: only a part of each is read, and which is not known.
   void reads(const Stream& s, std::uint32_t at, const BoundInstruction& call) {
     const InstructionKind& kind = *call.instruction.kind;
-    for (std::size_t n = kind.indirect == Indirect::source ? 1 : 0; n < call.inputs.size(); ++n)
+    for (std::size_t n = kind.indirect == IndirectOperand::source ? 1 : 0; n < call.inputs.size(); ++n)
       read(s, at, call.in(n));
-    const bool adds = kind.adds && kind.indirect != Indirect::target;
+    const bool adds = kind.adds && kind.indirect != IndirectOperand::target;
     if (adds || call.number(Key::accumulate) != 0) read(s, at, call.out());
   }
 
@@ -223,7 +223,7 @@ class Follower {
 
   void tell(std::uint32_t at, const View& v, std::int32_t row, std::int64_t byte) {
     const CoreBuffer& b = program_.buffers[static_cast<std::size_t>(v.buffer)];
-    const bool hbm = b.space == Space::hbm;
+    const bool hbm = b.space == MemorySpace::hbm;
     found_.push_back(fmt::format("{} reads byte {} of {}{}, which nothing has written", place_of(program_, at),
                                  byte - (hbm ? 0 : b.offset), b.name,
                                  hbm ? "" : fmt::format(" in its partition {}", row)));
@@ -233,7 +233,8 @@ class Follower {
   // indirect output of an instruction that is not a DMA.
   void writes(const Stream& s, std::uint32_t at, const BoundInstruction& call, const View& v) {
     const InstructionKind& kind = *call.instruction.kind;
-    if (is_anywhere(s, v) || (kind.indirect == Indirect::target && !kind.dma)) return mark(whole_rows(program_, v));
+    if (is_anywhere(s, v) || (kind.indirect == IndirectOperand::target && !kind.dma))
+      return mark(whole_rows(program_, v));
     if (const std::optional<View> moved = moved_of(s, at, v)) mark(*moved);
   }
 
@@ -244,7 +245,7 @@ class Follower {
     });
   }
 
-  const EngineProgram& program_;
+  const NeuronCoreProgram& program_;
   Written written_;
   std::vector<Stream> streams_;
   std::vector<std::int64_t> semaphores_;
@@ -255,6 +256,6 @@ class Follower {
 
 }  // namespace
 
-std::vector<std::string> unwritten_reads(const EngineProgram& program) { return Follower(program).run(); }
+std::vector<std::string> unwritten_reads(const NeuronCoreProgram& program) { return Follower(program).run(); }
 
 }  // namespace trellis::sim::core

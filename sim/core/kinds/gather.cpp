@@ -124,7 +124,7 @@ const RegisteredInstruction on_gpsimd[] = {
 // Checks the operands of a gather or scatter of one row of the table for each index. The table is the first input
 // (gather) or the output (scatter).
 void check_table(const BoundInstruction& call, const View& table, const View& rows, const View& index) {
-  if (call.space(table) != Space::hbm) refuse(call, "the table lies on chip; expected HBM");
+  if (call.space(table) != MemorySpace::hbm) refuse(call, "the table lies on chip; expected HBM");
   if (index.type != DType::u32 && index.type != DType::i32)
     refuse(call, "index is {}; expected u32 or i32", name(index.type));
   expect_elements(call, "index", index, 1);
@@ -176,7 +176,7 @@ InstructionKind indirect(std::string name, std::string summary) {
           .inputs = {{gathers ? "table" : "rows", false, in_sbuf | in_hbm}, {"index", false, in_sbuf}},
           .keys = with_rounding({{Key::bounds}}),
           .dma = true,
-          .indirect = gathers ? Indirect::source : Indirect::target,
+          .indirect = gathers ? IndirectOperand::source : IndirectOperand::target,
           .adds = adds,
           .check = gathers ? check_gather : check_scatter,
           .run = run_rows_moved<gathers, adds>};

@@ -9,8 +9,8 @@
 #include "kernels/layers/matmul.h"
 #include "kernels/types/mx.h"
 #include "sim/core/arithmetic/checks_and_costs.h"
-#include "sim/core/arithmetic/matrix_product.h"
 #include "sim/core/arithmetic/operand_rows.h"
+#include "sim/core/arithmetic/psum_accumulation.h"
 
 namespace trellis::sim::core {
 namespace {

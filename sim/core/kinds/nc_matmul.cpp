@@ -6,8 +6,8 @@
 
 #include "kernels/layers/matmul.h"
 #include "sim/core/arithmetic/checks_and_costs.h"
-#include "sim/core/arithmetic/matrix_product.h"
 #include "sim/core/arithmetic/operand_rows.h"
+#include "sim/core/arithmetic/psum_accumulation.h"
 
 namespace trellis::sim::core {
 namespace {
@@ -38,7 +38,7 @@ void check(const BoundInstruction& call) {
   if (call.number(Key::transpose) != 0 && (depth(call) != 1 || moving.elements() != stationary.rows))
     refuse(call, "a transpose moves an identity of {0} x {0}; moving is {1} x {2}", stationary.rows, moving.rows,
            moving.elements());
-  const ArrayTile tile = array_tile(call, array, array);
+  const SystolicArrayTile tile = array_tile(call, array, array);
   for (const auto& [what, at, size] : {std::tuple{"row", tile.row, tile.rows}, {"column", tile.column, tile.columns}})
     if ((size != 32 && size != 64 && size != array) || at < 0 || at % size != 0 || at + size > array)
       refuse(call, "a part of the array of {} {}s at {}; expected 32, 64 or 128 at a multiple of that", size, what, at);
@@ -58,7 +58,7 @@ void check_on(const BoundInstruction& call, const ChipSpec& chip) {
   if (columns(call, moving) > most)
     refuse(call, "moving has {} columns; expected at most {}", columns(call, moving), most);
   if (depth(call) == 2 && chip.generation < 3) refuse(call, "mode double_row is NeuronCore-v3's and later");
-  const ArrayTile tile = array_tile(call, array, array);
+  const SystolicArrayTile tile = array_tile(call, array, array);
   if (chip.generation < 3 && (tile.rows == 32 || tile.columns == 32))
     refuse(call, "parts of 32 rows or columns are NeuronCore-v3's and later");
 }

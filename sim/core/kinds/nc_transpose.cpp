@@ -14,8 +14,10 @@ void check(const BoundInstruction& call) {
   if (in.rows > most || in.elements() > most)
     refuse(call, "data is {} x {}; {} transposes at most {} x {}", in.rows, in.elements(),
            name(call.instruction.engine), most, most);
-  if (tensor && call.space(in) != Space::sbuf) refuse(call, "data lies in PSUM; the Tensor engine reads SBUF alone");
-  if (tensor && call.space(out) != Space::psum) refuse(call, "out lies in SBUF; the Tensor engine writes PSUM alone");
+  if (tensor && call.space(in) != MemorySpace::sbuf)
+    refuse(call, "data lies in PSUM; the Tensor engine reads SBUF alone");
+  if (tensor && call.space(out) != MemorySpace::psum)
+    refuse(call, "out lies in SBUF; the Tensor engine writes PSUM alone");
   if (in.type != out.type)
     refuse(call, "data is {} and out {}; a transpose keeps the type", name(in.type), name(out.type));
   expect_rows(call, "out", out, in.elements());

@@ -37,7 +37,7 @@ void run(const BoundInstruction& call, CoreMemory& memory) {
   std::vector<float> middle(out.elements());
   for (std::int64_t r = 0; r < call.out().rows; ++r) {
     first.apply(r, data.row(r), middle.data(), middle.size());
-    const AluOperand a{middle.data()}, b = other.operand(r);
+    const FloatRowOperand a{middle.data()}, b = other.operand(r);
     arithmetic(call.alu(Key::op1), reversed ? b : a, reversed ? a : b, out.row(), out.elements());
     out.store(r);
   }

@@ -1,13 +1,13 @@
 // Kinds that scan along a row, and arithmetic that also reduces the rows of its result.
 #include "sim/core/arithmetic/checks_and_costs.h"
-#include "sim/core/arithmetic/row_accumulator.h"
+#include "sim/core/arithmetic/partition_accumulator.h"
 #include "sim/core/kinds/tensor_scalar.h"
 
 namespace trellis::sim::core {
 namespace {
 
 void check_scan(const BoundInstruction& call) {
-  if (call.space(call.in(0)) == Space::psum && call.space(call.in(1)) == Space::psum)
+  if (call.space(call.in(0)) == MemorySpace::psum && call.space(call.in(1)) == MemorySpace::psum)
     refuse(call, "data0 and data1 both lie in PSUM; expected one of them in SBUF");
   expect_arithmetic(call, Key::op);
   expect_arithmetic(call, Key::op1);
@@ -122,7 +122,7 @@ void reduce(const BoundInstruction& call, CoreMemory& memory) {
   OutputRows out(call, memory, call.out());
   std::size_t column = 1;
   TensorScalarStep first(call, memory, false, column);
-  RowAccumulator sums(call, memory, AluOp::add, ReduceCommand::reset_reduce);
+  PartitionAccumulator sums(call, memory, AluOp::add, ReduceCommand::reset_reduce);
   for (std::int64_t r = 0; r < call.out().rows; ++r) {
     first.apply(r, in.row(r), out.row(), out.elements());
     sums.row(r, out.row(), out.elements());

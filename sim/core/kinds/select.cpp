@@ -3,7 +3,7 @@
 
 #include "sim/core/arithmetic/affine_pattern.h"
 #include "sim/core/arithmetic/checks_and_costs.h"
-#include "sim/core/arithmetic/row_accumulator.h"
+#include "sim/core/arithmetic/partition_accumulator.h"
 
 namespace trellis::sim::core {
 namespace {
@@ -14,7 +14,7 @@ void expect_same_shape(const BoundInstruction& call, std::string_view operand, c
 }
 
 void expect_one_psum(const BoundInstruction& call, const View& a, const View& b) {
-  if (call.space(a) == Space::psum && call.space(b) == Space::psum)
+  if (call.space(a) == MemorySpace::psum && call.space(b) == MemorySpace::psum)
     refuse(call, "values and predicate both lie in PSUM; expected one of them in SBUF");
 }
 
@@ -35,13 +35,13 @@ class Predicate {
   bool reversed_;
 };
 
-void pick(const float* __restrict yes, AluOperand a, AluOperand b, float* __restrict out, std::size_t n) {
+void pick(const float* __restrict yes, FloatRowOperand a, FloatRowOperand b, float* __restrict out, std::size_t n) {
   for (std::size_t i = 0; i < n; ++i) out[i] = yes[i] != 0 ? a.at[a.spread ? 0 : i] : b.at[b.spread ? 0 : i];
 }
 
 double select_cycles(const BoundInstruction& call, const CostRow& row, const ChipSpec& chip) {
   bool psum = false;
-  for (const View& v : call.inputs) psum = psum || call.space(v) == Space::psum;
+  for (const View& v : call.inputs) psum = psum || call.space(v) == MemorySpace::psum;
   return row_cycles(call, row, chip, call.out().elements(), psum ? 1 : 0);
 }
 
@@ -108,7 +108,7 @@ void select(const BoundInstruction& call, CoreMemory& memory) {
   const bool tile = call.inputs.size() == 3 && call.in(2).elements() != 1;
   InputRows on_false(memory, call.in(tile ? 2 : 1));
   ScalarOperand number(memory, call.inputs.size() == 3 && !tile ? &call.in(2) : nullptr, call.number(Key::value));
-  RowAccumulator most(call, memory, AluOp::max);
+  PartitionAccumulator most(call, memory, AluOp::max);
   for (std::int64_t r = 0; r < call.out().rows; ++r) {
     pick(yes.row(r), on_true.operand(r), tile ? on_false.operand(r) : number.operand(r), out.row(), out.elements());
     most.row(r, out.row(), out.elements());
@@ -164,7 +164,7 @@ void range(const BoundInstruction& call, CoreMemory& memory) {
   InputRows data(memory, call.in(0));
   ScalarOperand low(memory, &call.in(1), 0), high(memory, &call.in(2), 0);
   OutputRows out(call, memory, call.out());
-  RowAccumulator most(call, memory, AluOp::max, ReduceCommand::reset_reduce);
+  PartitionAccumulator most(call, memory, AluOp::max, ReduceCommand::reset_reduce);
   const std::size_t n = out.elements();
   std::vector<float> place(n), first(n), second(n), both(n);
   for (std::size_t i = 0; i < n; ++i) place[i] = static_cast<float>(call.number(Key::start)) + static_cast<float>(i);

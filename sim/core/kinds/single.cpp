@@ -5,9 +5,9 @@
 
 #include "sim/core/arithmetic/activation_functions.h"
 #include "sim/core/arithmetic/checks_and_costs.h"
-#include "sim/core/arithmetic/row_accumulator.h"
+#include "sim/core/arithmetic/partition_accumulator.h"
 #include "sim/core/kinds/tensor_scalar.h"
-#include "sim/core/program/footprint.h"
+#include "sim/core/program/operand_footprint.h"
 
 namespace trellis::sim::core {
 namespace {
@@ -57,7 +57,7 @@ void exponential(const BoundInstruction& call, CoreMemory& memory) {
   InputRows in(memory, call.in());
   ScalarOperand most(memory, call.inputs.size() == 2 ? &call.in(1) : nullptr, call.number(Key::value));
   OutputRows out(call, memory, call.out());
-  RowAccumulator sum(call, memory, AluOp::add);
+  PartitionAccumulator sum(call, memory, AluOp::add);
   std::vector<float> shifted(out.elements());
   for (std::int64_t r = 0; r < call.out().rows; ++r) {
     arithmetic(AluOp::subtract, {in.row(r)}, most.operand(r), shifted.data(), shifted.size());
@@ -112,7 +112,7 @@ void activate2(const BoundInstruction& call, CoreMemory& memory) {
   TensorScalarStep first(call, memory, false, column), second(call, memory, true, column);
   if (!call.has(Key::op)) first.op = AluOp::bypass;
   if (!call.has(Key::op1)) second.op = AluOp::bypass;
-  RowAccumulator sum(call, memory, AluOp::add);
+  PartitionAccumulator sum(call, memory, AluOp::add);
   const auto func = static_cast<ActivationFunction>(call.number(Key::func));
   std::vector<float> a(out.elements()), b(a.size());
   for (std::int64_t r = 0; r < call.out().rows; ++r) {
@@ -183,7 +183,7 @@ void copy_moved(const BoundInstruction& call, CoreMemory& memory) {
   for (std::int64_t r = 0; r < out.rows; ++r) to.store(r, from.row(r));
 }
 
-InstructionKind dynamic(std::string name, std::string summary, Indirect moved,
+InstructionKind dynamic(std::string name, std::string summary, IndirectOperand moved,
                         void (*run)(const BoundInstruction&, CoreMemory&)) {
   return {.name = std::move(name),
           .summary = std::move(summary),
@@ -199,9 +199,9 @@ InstructionKind dynamic(std::string name, std::string summary, Indirect moved,
 
 const RegisteredInstruction dynamic_copies[] = {
     RegisteredInstruction(dynamic("tensor_copy_dynamic_src", "out = source, moved by offset times scale elements",
-                                  Indirect::source, copy_moved<true>)),
+                                  IndirectOperand::source, copy_moved<true>)),
     RegisteredInstruction(dynamic("tensor_copy_dynamic_dst", "out, moved by offset times scale elements, = source",
-                                  Indirect::target, copy_moved<false>)),
+                                  IndirectOperand::target, copy_moved<false>)),
 };
 
 }  // namespace

@@ -24,7 +24,7 @@ bool TensorScalarStep::needs_column(const BoundInstruction& call, bool second) {
 }
 
 void TensorScalarStep::apply(std::int64_t row, const float* data, float* out, std::size_t n) {
-  const AluOperand number = scalar_.operand(row), own{data};
+  const FloatRowOperand number = scalar_.operand(row), own{data};
   if (reversed_)
     arithmetic(op, number, own, out, n);
   else

@@ -11,13 +11,13 @@ bool plain(AluOp op) { return op == AluOp::add || op == AluOp::multiply || op ==
 // which is faster on some chips. 3: also all is bf16 and contiguous and op is plain, which is faster on every chip.
 int speed(const BoundInstruction& call, const ChipSpec& chip) {
   const View &a = call.in(0), &b = call.in(1), &out = call.out();
-  const bool sbuf = call.space(a) == Space::sbuf && call.space(b) == Space::sbuf;
+  const bool sbuf = call.space(a) == MemorySpace::sbuf && call.space(b) == MemorySpace::sbuf;
   if (sbuf && is_narrow(a.type, chip) && is_narrow(b.type, chip) && is_narrow(out.type, chip)) {
     const bool bf16 = a.type == DType::bf16 && b.type == DType::bf16 && out.type == DType::bf16;
     const bool in_order = inner_contiguous(a) && inner_contiguous(b) && inner_contiguous(out);
     return bf16 && in_order && plain(call.alu()) ? 3 : 2;
   }
-  return call.space(a) == Space::psum || call.space(b) == Space::psum ? 1 : 0;
+  return call.space(a) == MemorySpace::psum || call.space(b) == MemorySpace::psum ? 1 : 0;
 }
 
 double cycles(const BoundInstruction& call, const CostRow& row, const ChipSpec& chip) {

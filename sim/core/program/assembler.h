@@ -19,10 +19,10 @@
 
 namespace trellis::sim::core {
 
-std::string print(const EngineProgram&);
-std::string print(const EngineProgram&, const Instruction&);
+std::string print(const NeuronCoreProgram&);
+std::string print(const NeuronCoreProgram&, const Instruction&);
 
 // Throws invalid_argument, naming the line, the word and what was expected. Checks syntax only; check() has the rules.
-EngineProgram parse(std::string_view text);
+NeuronCoreProgram parse(std::string_view text);
 
 }  // namespace trellis::sim::core

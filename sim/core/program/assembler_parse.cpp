@@ -18,7 +18,7 @@ constexpr std::int64_t most_bytes = std::int64_t{1} << 44, most_count = INT32_MA
 
 class Parser {
  public:
-  EngineProgram parse(std::string_view text) {
+  NeuronCoreProgram parse(std::string_view text) {
     std::size_t number = 0;
     while (!text.empty()) {
       const std::size_t end = std::min(text.find('\n'), text.size());
@@ -41,7 +41,7 @@ class Parser {
     else if (word == "hbm")
       parse_hbm(w);
     else if (word == "sbuf" || word == "psum")
-      parse_on_chip(w, word == "sbuf" ? Space::sbuf : Space::psum);
+      parse_on_chip(w, word == "sbuf" ? MemorySpace::sbuf : MemorySpace::psum);
     else if (word == "semaphore")
       parse_semaphore(w);
     else
@@ -69,19 +69,19 @@ class Parser {
   }
 
   void parse_hbm(AssemblyTokenizer& w) {
-    CoreBuffer b{.name = std::string(w.name()), .space = Space::hbm};
+    CoreBuffer b{.name = std::string(w.name()), .space = MemorySpace::hbm};
     expect_new(w, buffers_, b.name);
     b.type = parse_type(w);
     w.expect("bytes=");
     b.bytes = w.integer<std::int64_t>(1, most_bytes);
     if (w.take("input"))
-      b.role = Role::input;
+      b.role = BufferRole::input;
     else if (w.take("output"))
-      b.role = Role::output;
+      b.role = BufferRole::output;
     program_.buffers.push_back(std::move(b));
   }
 
-  void parse_on_chip(AssemblyTokenizer& w, Space space) {
+  void parse_on_chip(AssemblyTokenizer& w, MemorySpace space) {
     CoreBuffer b{.name = std::string(w.name()), .space = space};
     expect_new(w, buffers_, b.name);
     b.type = parse_type(w);
@@ -239,12 +239,12 @@ class Parser {
     program_.signals.push_back(signal);
   }
 
-  EngineProgram program_;
+  NeuronCoreProgram program_;
   std::map<std::string, std::size_t, std::less<>> buffers_, semaphores_;
 };
 
 }  // namespace
 
-EngineProgram parse(std::string_view text) { return Parser().parse(text); }
+NeuronCoreProgram parse(std::string_view text) { return Parser().parse(text); }
 
 }  // namespace trellis::sim::core

@@ -7,9 +7,9 @@ namespace trellis::sim::core {
 namespace {
 
 void print_buffer(std::string& out, const CoreBuffer& b) {
-  if (b.space == Space::hbm) {
+  if (b.space == MemorySpace::hbm) {
     out += fmt::format("hbm {} {} bytes={}", b.name, kernels::name(b.type), b.bytes);
-    if (b.role != Role::internal) out += fmt::format(" {}", name(b.role));
+    if (b.role != BufferRole::internal) out += fmt::format(" {}", name(b.role));
   } else {
     out += fmt::format("{} {} {} core={} partitions={}+{} bytes={}+{}", name(b.space), b.name, kernels::name(b.type),
                        b.core, b.partition, b.partitions, b.offset, b.bytes);
@@ -17,20 +17,20 @@ void print_buffer(std::string& out, const CoreBuffer& b) {
   out += '\n';
 }
 
-void print_view(std::string& out, const EngineProgram& p, const View& v) {
+void print_view(std::string& out, const NeuronCoreProgram& p, const View& v) {
   const CoreBuffer& b = p.buffers[static_cast<std::size_t>(v.buffer)];
   out += fmt::format("{}[{}+{} @{}", b.name, v.row, v.rows, v.offset);
   for (int d = 0; d < v.dims; ++d) {
     const Dim& dim = v.dim[static_cast<std::size_t>(d)];
     out += fmt::format(" {}x{}", dim.count, dim.stride);
   }
-  if (b.space == Space::hbm) out += fmt::format(" /{}", v.row_stride);
+  if (b.space == MemorySpace::hbm) out += fmt::format(" /{}", v.row_stride);
   if (v.index >= 0) out += fmt::format(" r{}*{}", v.index, v.index_scale);
   out += ']';
   if (v.type != b.type) out += fmt::format(":{}", kernels::name(v.type));
 }
 
-void print_views(std::string& out, const EngineProgram& p, std::span<const View> views) {
+void print_views(std::string& out, const NeuronCoreProgram& p, std::span<const View> views) {
   for (std::size_t v = 0; v < views.size(); ++v) {
     out += v == 0 ? " " : ", ";
     print_view(out, p, views[v]);
@@ -39,7 +39,7 @@ void print_views(std::string& out, const EngineProgram& p, std::span<const View>
 
 }  // namespace
 
-std::string print(const EngineProgram& p, const Instruction& i) {
+std::string print(const NeuronCoreProgram& p, const Instruction& i) {
   std::string out = fmt::format("{} {}", i.kind->name, name(i.engine));
   if (i.core != 0) out += fmt::format(".{}", i.core);
   if (i.queue >= 0) out += fmt::format(" ring={}", i.queue);
@@ -66,7 +66,7 @@ std::string print(const EngineProgram& p, const Instruction& i) {
   return out;
 }
 
-std::string print(const EngineProgram& p) {
+std::string print(const NeuronCoreProgram& p) {
   std::string out = fmt::format("program {} cores={}\n", p.name, p.cores);
   for (const CoreBuffer& b : p.buffers) print_buffer(out, b);
   for (const std::string& s : p.semaphores) out += fmt::format("semaphore {}\n", s);

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "text/number.h"
+#include "text/number_parsing.h"
 #include "text/refuse.h"
 #include "text/words.h"
 

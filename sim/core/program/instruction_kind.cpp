@@ -46,7 +46,7 @@ const InstructionKind& kind_named(std::string_view name) {
 }
 
 std::string_view name(Engine e) { return text::word_of(e, {"tensor", "vector", "scalar", "gpsimd", "sync"}); }
-std::string_view name(Space s) { return text::word_of(s, {"sbuf", "psum", "hbm"}); }
-std::string_view name(Role r) { return text::word_of(r, {"internal", "input", "output"}); }
+std::string_view name(MemorySpace s) { return text::word_of(s, {"sbuf", "psum", "hbm"}); }
+std::string_view name(BufferRole r) { return text::word_of(r, {"internal", "input", "output"}); }
 
 }  // namespace trellis::sim::core

@@ -15,16 +15,16 @@ class CoreMemory;
 
 // One instruction with its operands and attributes looked up, as kinds see it.
 struct BoundInstruction {
-  const EngineProgram& program;
+  const NeuronCoreProgram& program;
   const Instruction& instruction;
   std::span<const View> outputs, inputs;
 
-  BoundInstruction(const EngineProgram& p, const Instruction& i)
+  BoundInstruction(const NeuronCoreProgram& p, const Instruction& i)
       : program(p), instruction(i), outputs(p.outputs(i)), inputs(p.inputs(i)) {}
   const View& out(std::size_t i = 0) const { return outputs[i]; }
   const View& in(std::size_t i = 0) const { return inputs[i]; }
   const CoreBuffer& buffer(const View& v) const { return program.buffers[static_cast<std::size_t>(v.buffer)]; }
-  Space space(const View& v) const { return buffer(v).space; }
+  MemorySpace space(const View& v) const { return buffer(v).space; }
   bool has(Key) const;
   double number(Key, double otherwise = 0) const;
   AluOp alu(Key k = Key::op) const { return static_cast<AluOp>(number(k)); }
@@ -52,7 +52,7 @@ enum class ShapeRule : std::uint8_t {
 enum class ControlFlow : std::uint8_t { none, loop, end_loop, move, add, load };
 
 // The operand in which the last input chooses the places: the first input (source) or the first output (target).
-enum class Indirect : std::uint8_t { none, source, target };
+enum class IndirectOperand : std::uint8_t { none, source, target };
 
 struct InstructionKind {
   std::string name;
@@ -63,8 +63,8 @@ struct InstructionKind {
   ShapeRule shape = ShapeRule::free;
   int generation = 2;  // the first that has it
   bool dma = false;
-  Indirect indirect = Indirect::none;  // a DMA moves as many rows as the last input has
-  bool adds = false;                   // to what is in the output
+  IndirectOperand indirect = IndirectOperand::none;  // a DMA moves as many rows as the last input has
+  bool adds = false;                                 // to what is in the output
   bool sequencer = false;   // no datapath: takes the chip's semaphore.instruction; the result is visible at once
   bool background = false;  // not done by its engine: its cycles are only latency
   ControlFlow control = ControlFlow::none;

@@ -1,4 +1,4 @@
-// An EngineProgram: the instructions for the engines of a core, as values. The builder or the assembler makes one,
+// An NeuronCoreProgram: the instructions for the engines of a core, as values. The builder or the assembler makes one,
 // run() runs it.
 #pragma once
 
@@ -38,7 +38,7 @@ struct SemaphoreSignal {
   bool operator==(const SemaphoreSignal&) const = default;
 };
 
-struct IndexRange {
+struct OffsetAndCount {
   std::uint32_t first = 0;
   std::uint32_t count = 0;
 };
@@ -49,12 +49,12 @@ struct Instruction {
   const InstructionKind* kind = nullptr;
   Engine engine = Engine::sync;
   std::uint8_t core = 0;
-  std::int16_t queue = -1;  // of a DMA: which ring; -1: not a DMA
-  IndexRange views = {};    // outputs first
+  std::int16_t queue = -1;    // of a DMA: which ring; -1: not a DMA
+  OffsetAndCount views = {};  // outputs first
   std::uint32_t outputs = 0;
-  IndexRange attributes = {};
-  IndexRange waits = {};
-  IndexRange signals = {};
+  OffsetAndCount attributes = {};
+  OffsetAndCount waits = {};
+  OffsetAndCount signals = {};
   std::uint32_t line = 0;  // of the source text; 0: none
 };
 
@@ -63,7 +63,7 @@ constexpr std::size_t stream_of(const Instruction& i) {
   return static_cast<std::size_t>(i.core) * engine_count + static_cast<std::size_t>(i.engine);
 }
 
-struct EngineProgram {
+struct NeuronCoreProgram {
   std::string name;
   std::uint8_t cores = 1;  // physical cores of one logical core
   std::vector<CoreBuffer> buffers;

@@ -20,7 +20,8 @@ ProgramBuilder::ProgramBuilder(std::string name, const ChipSpec& chip, std::uint
   psum_.assign(cores, FirstFitAllocator(static_cast<std::int64_t>(chip.memory.psum_bytes), bank));
 }
 
-Operand ProgramBuilder::hbm(std::string name, DType type, std::int64_t rows, std::int64_t columns, Role role) {
+TensorOperand ProgramBuilder::hbm(std::string name, DType type, std::int64_t rows, std::int64_t columns,
+                                  BufferRole role) {
   if (rows < 1 || columns < 1 || rows > most_in_dim || columns > most_in_dim)
     text::refuse("{}: {} rows of {} elements; expected 1 to {} of each", name, rows, columns, most_in_dim);
   const std::int64_t row = columns * static_cast<std::int64_t>(kernels::size_of(type));
@@ -29,7 +30,7 @@ Operand ProgramBuilder::hbm(std::string name, DType type, std::int64_t rows, std
                  bytes, chip_.name, chip_.memory.hbm_bytes);
   const auto number = static_cast<std::int32_t>(program_.buffers.size());
   program_.buffers.push_back(
-      {.name = std::move(name), .space = Space::hbm, .type = type, .role = role, .bytes = rows * row});
+      {.name = std::move(name), .space = MemorySpace::hbm, .type = type, .role = role, .bytes = rows * row});
   return {{.buffer = number,
            .type = type,
            .rows = static_cast<std::int32_t>(rows),
@@ -37,23 +38,23 @@ Operand ProgramBuilder::hbm(std::string name, DType type, std::int64_t rows, std
            .dim = {Dim{static_cast<std::int32_t>(columns), 1}}}};
 }
 
-Operand ProgramBuilder::input(std::string name, DType type, std::int64_t rows, std::int64_t columns) {
-  return hbm(std::move(name), type, rows, columns, Role::input);
+TensorOperand ProgramBuilder::input(std::string name, DType type, std::int64_t rows, std::int64_t columns) {
+  return hbm(std::move(name), type, rows, columns, BufferRole::input);
 }
-Operand ProgramBuilder::output(std::string name, DType type, std::int64_t rows, std::int64_t columns) {
-  return hbm(std::move(name), type, rows, columns, Role::output);
+TensorOperand ProgramBuilder::output(std::string name, DType type, std::int64_t rows, std::int64_t columns) {
+  return hbm(std::move(name), type, rows, columns, BufferRole::output);
 }
-Operand ProgramBuilder::scratch(std::string name, DType type, std::int64_t rows, std::int64_t columns) {
-  return hbm(std::move(name), type, rows, columns, Role::internal);
+TensorOperand ProgramBuilder::scratch(std::string name, DType type, std::int64_t rows, std::int64_t columns) {
+  return hbm(std::move(name), type, rows, columns, BufferRole::internal);
 }
 
-Operand ProgramBuilder::on_chip(std::string name, Space space, DType type, std::int64_t rows, std::int64_t columns,
-                                std::uint8_t core) {
+TensorOperand ProgramBuilder::on_chip(std::string name, MemorySpace space, DType type, std::int64_t rows,
+                                      std::int64_t columns, std::uint8_t core) {
   if (core >= program_.cores) text::refuse("{}: core {} of {}", name, core, program_.cores);
   if (rows < 1 || rows > chip_.memory.partitions || columns < 1 || columns > most_in_dim)
     text::refuse("{}: {} rows of {} elements; expected 1 to {} rows of 1 to {}", name, rows, columns,
                  chip_.memory.partitions, most_in_dim);
-  FirstFitAllocator& space_left = (space == Space::sbuf ? sbuf_ : psum_)[core];
+  FirstFitAllocator& space_left = (space == MemorySpace::sbuf ? sbuf_ : psum_)[core];
   const std::int64_t bytes = columns * static_cast<std::int64_t>(kernels::size_of(type));
   const auto offset = space_left.take(bytes);
   if (!offset)
@@ -75,22 +76,25 @@ Operand ProgramBuilder::on_chip(std::string name, Space space, DType type, std::
            .dim = {Dim{static_cast<std::int32_t>(columns), 1}}}};
 }
 
-Operand ProgramBuilder::tile(std::string name, DType type, std::int64_t rows, std::int64_t columns, std::uint8_t core) {
-  return on_chip(std::move(name), Space::sbuf, type, rows, columns, core);
+TensorOperand ProgramBuilder::tile(std::string name, DType type, std::int64_t rows, std::int64_t columns,
+                                   std::uint8_t core) {
+  return on_chip(std::move(name), MemorySpace::sbuf, type, rows, columns, core);
 }
-Operand ProgramBuilder::psum(std::string name, DType type, std::int64_t rows, std::int64_t columns, std::uint8_t core) {
-  return on_chip(std::move(name), Space::psum, type, rows, columns, core);
+TensorOperand ProgramBuilder::psum(std::string name, DType type, std::int64_t rows, std::int64_t columns,
+                                   std::uint8_t core) {
+  return on_chip(std::move(name), MemorySpace::psum, type, rows, columns, core);
 }
 
-void ProgramBuilder::free(const Operand& o) {
+void ProgramBuilder::free(const TensorOperand& o) {
   const CoreBuffer& b = program_.buffers[static_cast<std::size_t>(o.view.buffer)];
-  const bool taken = b.space != Space::hbm && (b.space == Space::sbuf ? sbuf_ : psum_)[b.core].give(b.offset);
+  const bool taken =
+      b.space != MemorySpace::hbm && (b.space == MemorySpace::sbuf ? sbuf_ : psum_)[b.core].give(b.offset);
   if (!taken) text::refuse("{} freed: it has no memory on chip", b.name);
 }
 
-void ProgramBuilder::add(std::string_view kind, Engine engine, std::initializer_list<Operand> outputs,
-                         std::vector<Operand> inputs, std::vector<Attribute> attributes,
-                         const InstructionPlacement& settings) {
+void ProgramBuilder::add(std::string_view kind, Engine engine, std::initializer_list<TensorOperand> outputs,
+                         std::vector<TensorOperand> inputs, std::vector<Attribute> attributes,
+                         const CoreAndRing& settings) {
   Instruction i;
   i.kind = &kind_named(kind);
   i.engine = engine;
@@ -99,8 +103,8 @@ void ProgramBuilder::add(std::string_view kind, Engine engine, std::initializer_
   i.views = {static_cast<std::uint32_t>(program_.views.size()),
              static_cast<std::uint32_t>(outputs.size() + inputs.size())};
   i.outputs = static_cast<std::uint32_t>(outputs.size());
-  for (const Operand& o : outputs) program_.views.push_back(o.view);
-  for (const Operand& o : inputs) program_.views.push_back(o.view);
+  for (const TensorOperand& o : outputs) program_.views.push_back(o.view);
+  for (const TensorOperand& o : inputs) program_.views.push_back(o.view);
   i.attributes = {static_cast<std::uint32_t>(program_.attributes.size()),
                   static_cast<std::uint32_t>(attributes.size())};
   program_.attributes.insert(program_.attributes.end(), attributes.begin(), attributes.end());
@@ -128,7 +132,7 @@ void ProgramBuilder::wait(std::int32_t semaphore, std::int32_t value, std::int16
 
 void ProgramBuilder::signal(std::int32_t semaphore, std::int32_t add) { signals_by_hand_.push_back({semaphore, add}); }
 
-EngineProgram ProgramBuilder::finish() {
+NeuronCoreProgram ProgramBuilder::finish() {
   linker_.finish(program_);
   return std::move(program_);
 }

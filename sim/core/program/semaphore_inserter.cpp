@@ -15,26 +15,26 @@ SemaphoreInserter::SemaphoreInserter(int cores, const ChipSpec& chip, std::vecto
   known_.assign(static_cast<std::size_t>(cores * engine_count), std::vector<std::uint32_t>(counts_.size(), 0));
 }
 
-void SemaphoreInserter::add(const EngineProgram& program, std::uint32_t at, bool by_hand) {
+void SemaphoreInserter::add(const NeuronCoreProgram& program, std::uint32_t at, bool by_hand) {
   const Instruction& i = program.instructions[at];
   processor_.push_back(processor_of(program, i, rings_));
   number_.push_back(++counts_[processor_.back()]);
   if (by_hand) return;
   const auto stream = static_cast<std::uint32_t>(stream_of(i));
   const BoundInstruction call(program, i);
-  Access access = access_of(program, i, processor_[at], number_[at]);
+  InstructionAccess access = access_of(program, i, processor_[at], number_[at]);
   const auto touch = [&](const View& v, bool writes) {
     const auto b = static_cast<std::size_t>(v.buffer);
-    if (program.buffers[b].role == Role::input && !writes) return;
+    if (program.buffers[b].role == BufferRole::input && !writes) return;
     if (b < unordered_.size() && unordered_[b]) return;
     access.writes = writes;
     dependencies_.touch(program, v, access,
-                        [&](const Access& earlier) { need(stream, at, earlier.processor, earlier.number); });
+                        [&](const InstructionAccess& earlier) { need(stream, at, earlier.processor, earlier.number); });
   };
   each_touched(call, touch);
 }
 
-void SemaphoreInserter::follow(const EngineProgram& program, std::uint32_t at, std::uint32_t earlier) {
+void SemaphoreInserter::follow(const NeuronCoreProgram& program, std::uint32_t at, std::uint32_t earlier) {
   const auto stream = static_cast<std::uint32_t>(stream_of(program.instructions[at]));
   need(stream, at, processor_[earlier], number_[earlier]);
 }
@@ -53,7 +53,7 @@ void SemaphoreInserter::need(std::uint32_t stream, std::uint32_t at, std::uint32
   needs_.push_back({at, processor, number});
 }
 
-std::int32_t SemaphoreInserter::semaphore_for(EngineProgram& program, std::size_t processor) const {
+std::int32_t SemaphoreInserter::semaphore_for(NeuronCoreProgram& program, std::size_t processor) const {
   const auto rings = static_cast<std::size_t>(rings_);
   const auto engines = static_cast<std::size_t>(program.cores * engine_count);
   const bool engine = processor < engines;
@@ -66,7 +66,7 @@ std::int32_t SemaphoreInserter::semaphore_for(EngineProgram& program, std::size_
 
 // Each processor gets one semaphore, raised only by instructions that another one waits for. As a processor finishes in
 // order, the value says how many of those are done.
-void SemaphoreInserter::finish(EngineProgram& program) const {
+void SemaphoreInserter::finish(NeuronCoreProgram& program) const {
   std::vector<std::vector<std::uint32_t>> awaited(counts_.size());
   for (const Need& n : needs_) awaited[n.processor].push_back(n.number);
   std::vector<std::int32_t> semaphores(counts_.size(), -1);

@@ -12,18 +12,22 @@ namespace trellis::sim::core {
 
 using kernels::DType;
 
-enum class Space : std::uint8_t { sbuf, psum, hbm };
-std::string_view name(Space);
+enum class MemorySpace : std::uint8_t { sbuf, psum, hbm };
+std::string_view name(MemorySpace);
 
-enum class Role : std::uint8_t { internal, input, output };  // of an HBM buffer: who provides or takes its contents
-std::string_view name(Role);
+enum class BufferRole : std::uint8_t {
+  internal,
+  input,
+  output
+};  // of an HBM buffer: who provides or takes its contents
+std::string_view name(BufferRole);
 
 // A named piece of memory. On chip: `bytes` in each of `partitions` partitions. In HBM: bytes in all.
 struct CoreBuffer {
   std::string name;
-  Space space = Space::sbuf;
+  MemorySpace space = MemorySpace::sbuf;
   DType type = DType::f32;
-  Role role = Role::internal;
+  BufferRole role = BufferRole::internal;
   std::uint8_t core = 0;  // owner of the SBUF or PSUM
   std::int32_t partition = 0;
   std::int32_t partitions = 1;

@@ -38,20 +38,21 @@ std::vector<Attribute> last_step(double rate, DType type, const RowTile& p) {
 }
 
 // kept = kept beta + (1 - beta) news
-void decay(ProgramBuilder& b, const Operand& kept, double beta, const Operand& scratch, const Operand& news) {
+void decay(ProgramBuilder& b, const TensorOperand& kept, double beta, const TensorOperand& scratch,
+           const TensorOperand& news) {
   tensor_scalar(b, scratch, news, AluOp::multiply, 1 - beta, Engine::scalar);
   b.add("scalar_tensor_tensor", Engine::vector, {kept}, {kept, scratch},
         {alu(AluOp::multiply), number(Key::value, beta), alu(AluOp::add, Key::op1)});
 }
 
-EngineProgram build(const Arguments& a, const ChipSpec& chip) {
+NeuronCoreProgram build(const Arguments& a, const ChipSpec& chip) {
   ProgramBuilder b("adamw", chip);
   const std::int64_t n = a.count("n");
   const DType type = parameters_of(a);
-  const Operand p0 = b.input("p", type, 1, n), g0 = b.input("g", DType::f32, 1, n), m0 = b.input("m", DType::f32, 1, n),
-                v0 = b.input("v", DType::f32, 1, n);
-  const Operand p1 = b.output("p_new", type, 1, n), m1 = b.output("m_new", DType::f32, 1, n),
-                v1 = b.output("v_new", DType::f32, 1, n);
+  const TensorOperand p0 = b.input("p", type, 1, n), g0 = b.input("g", DType::f32, 1, n),
+                      m0 = b.input("m", DType::f32, 1, n), v0 = b.input("v", DType::f32, 1, n);
+  const TensorOperand p1 = b.output("p_new", type, 1, n), m1 = b.output("m_new", DType::f32, 1, n),
+                      v1 = b.output("v_new", DType::f32, 1, n);
   const auto tiles = [&](std::string_view name, DType t) { return RotatingTiles(b, name, t, 128, columns, 3); };
   RotatingTiles ps = tiles("p_tile", type), qs = tiles("q_tile", type), gs = tiles("g_tile", DType::f32),
                 ms = tiles("m_tile", DType::f32), vs = tiles("v_tile", DType::f32), first = tiles("first", DType::f32),
@@ -59,8 +60,8 @@ EngineProgram build(const Arguments& a, const ChipSpec& chip) {
   const Constants c;
   for (const RowTile& piece : pieces_of(n, columns)) {
     const auto next = [&](RotatingTiles& r) { return part_of_tile(r.next(), piece); };
-    const Operand p = next(ps), q = next(qs), g = next(gs), m = next(ms), v = next(vs), t = next(first),
-                  w = next(second), k = next(kept);
+    const TensorOperand p = next(ps), q = next(qs), g = next(gs), m = next(ms), v = next(vs), t = next(first),
+                        w = next(second), k = next(kept);
     load(b, g, part_of(g0, piece));
     load(b, m, part_of(m0, piece));
     load(b, v, part_of(v0, piece), Engine::scalar);

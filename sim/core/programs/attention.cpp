@@ -15,16 +15,16 @@ AttentionSizes sizes_of(const Arguments& a) {
   return s;
 }
 
-Operand interleaved(const Operand& table, std::int64_t first, std::int64_t blocks) {
-  Operand part = table.row_range(first, lanes);
+TensorOperand interleaved(const TensorOperand& table, std::int64_t first, std::int64_t blocks) {
+  TensorOperand part = table.row_range(first, lanes);
   part.view.dims = 2;
   part.view.dim[0] = {static_cast<std::int32_t>(blocks), static_cast<std::int32_t>(lanes * head_size)};
   part.view.dim[1] = {static_cast<std::int32_t>(head_size), 1};
   return part;
 }
 
-Operand mask(ProgramBuilder& b) {
-  const Operand mask = b.tile("mask", DType::f32, lanes, lanes);
+TensorOperand mask(ProgramBuilder& b) {
+  const TensorOperand mask = b.tile("mask", DType::f32, lanes, lanes);
   fill(b, mask, 0);
   b.add("affine_select", Engine::gpsimd, {mask}, {mask},
         {number(Key::rows, 1), number(Key::step, -1), alu(AluOp::is_ge, Key::compare), number(Key::value, -1e30)});
@@ -39,8 +39,8 @@ AttentionInputs::AttentionInputs(const AttentionSizes& s, CoreMemory& memory)
 
 // An exponent is a sum of 128 products, times the scale, less the largest. Its error bound counts a rounding of each
 // product and each sum, and the roundings of the scaling and the difference.
-SoftmaxRow row_of(const AttentionInputs& in, std::int64_t head, std::int64_t query) {
-  SoftmaxRow row;
+ReferenceSoftmaxRow row_of(const AttentionInputs& in, std::int64_t head, std::int64_t query) {
+  ReferenceSoftmaxRow row;
   const std::int64_t seen = in.sizes.causal ? query + 1 : in.sizes.length;
   double most = -1e300, sizes = 0, largest = 0;
   for (std::int64_t key = 0; key < seen; ++key) {

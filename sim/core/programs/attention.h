@@ -19,9 +19,9 @@ struct AttentionSizes {
 AttentionSizes sizes_of(const Arguments&);
 
 // Blocks of 128 rows of a table [.. x head_size] side by side: row p has row first + p of each block.
-Operand interleaved(const Operand& table, std::int64_t first, std::int64_t blocks);
+TensorOperand interleaved(const TensorOperand& table, std::int64_t first, std::int64_t blocks);
 // 128 x 128: 0 on and below the diagonal; above it a value whose exponential is 0.
-Operand mask(ProgramBuilder&);
+TensorOperand mask(ProgramBuilder&);
 
 // q and k are [heads head_size x length], v is [heads length x head_size].
 class AttentionInputs {
@@ -44,11 +44,11 @@ class AttentionInputs {
 };
 
 // The softmax row of a query over the keys that it sees.
-struct SoftmaxRow {
+struct ReferenceSoftmaxRow {
   std::vector<double> weights;
   double lse = 0;
   double exponent_error = 0;  // upper bound for any exponent in f32
 };
-SoftmaxRow row_of(const AttentionInputs&, std::int64_t head, std::int64_t query);
+ReferenceSoftmaxRow row_of(const AttentionInputs&, std::int64_t head, std::int64_t query);
 
 }  // namespace trellis::sim::core::attention

@@ -19,13 +19,13 @@ std::vector<Attribute> rounding_of(const Arguments& a, const RowTile& p) {
           number(Key::tensor, static_cast<double>(random.tensor)), number(Key::first, static_cast<double>(p.first))};
 }
 
-EngineProgram build(const Arguments& a, const ChipSpec& chip) {
+NeuronCoreProgram build(const Arguments& a, const ChipSpec& chip) {
   ProgramBuilder b("cast", chip);
   const std::int64_t n = a.count("n");
-  const Operand x = b.input("x", DType::f32, 1, n), y = b.output("y", DType::bf16, 1, n);
+  const TensorOperand x = b.input("x", DType::f32, 1, n), y = b.output("y", DType::bf16, 1, n);
   RotatingTiles wide(b, "wide", DType::f32, 128, columns, 3), narrow(b, "narrow", DType::bf16, 128, columns, 3);
   for (const RowTile& p : pieces_of(n, columns)) {
-    const Operand from = part_of_tile(wide.next(), p), to = part_of_tile(narrow.next(), p);
+    const TensorOperand from = part_of_tile(wide.next(), p), to = part_of_tile(narrow.next(), p);
     load(b, from, part_of(x, p));
     b.add("tensor_copy", Engine::vector, {to}, {from}, rounding_of(a, p));
     store(b, part_of(y, p), to);

@@ -23,8 +23,8 @@ constexpr std::int64_t bank = 512, under_way = 5;
 struct Step {
   std::int64_t head, query, first, count;  // first, count: the keys in the tile
   bool diagonal, begins, ends;
-  Operand scores = {}, powers = {}, most = {}, shift = {}, shrink = {}, product = {};
-  std::vector<Operand> turned = {};
+  TensorOperand scores = {}, powers = {}, most = {}, shift = {}, shrink = {}, product = {};
+  std::vector<TensorOperand> turned = {};
 };
 
 std::vector<Step> steps_of(const AttentionSizes& s, std::int64_t tile) {
@@ -51,7 +51,7 @@ class Kernel {
         v_(b.input("v", s.type, s.heads * s.length, head_size)),
         o_(b.output("o", s.type, s.heads * s.length, head_size)),
         lse_(b.output("lse", DType::f32, s.heads * lanes, s.length / lanes)),
-        mask_(s.causal ? attention::mask(b) : Operand{}),
+        mask_(s.causal ? attention::mask(b) : TensorOperand{}),
         queries_(b, "queries", s.type, head_size, s.length, copies()),
         keys_(b, "keys", s.type, head_size, s.length, copies()),
         values_(b, "values", s.type, lanes, s.length, copies()),
@@ -62,9 +62,9 @@ class Kernel {
         turned_(b, "turned", s.type, lanes, bank, 5),
         sums_of_values_(b, "acc", DType::f32, lanes, head_size, 2),
         results_(b, "result", s.type, lanes, head_size, 2),
-        scores_(b, "scores", DType::f32, lanes, tile, 2, Space::psum),
-        turning_(b, "turning", s.type, lanes, bank, 2, Space::psum),
-        products_(b, "product", DType::f32, lanes, head_size, 2, Space::psum) {}
+        scores_(b, "scores", DType::f32, lanes, tile, 2, MemorySpace::psum),
+        turning_(b, "turning", s.type, lanes, bank, 2, MemorySpace::psum),
+        products_(b, "product", DType::f32, lanes, head_size, 2, MemorySpace::psum) {}
 
   // A software pipeline of five steps, so that no engine waits for what it or another one has just begun. While the
   // scores of one step are made, the powers of the step two before are transposed, the values of the step three before
@@ -91,7 +91,7 @@ class Kernel {
   }
   void begin_head(std::int64_t head);
   void score(Step&);
-  Operand most_of(const Step&);
+  TensorOperand most_of(const Step&);
   void most(Step&, const Step* before);
   void raise(Step&);
   void turn(Step&);
@@ -102,14 +102,14 @@ class Kernel {
   ProgramBuilder& b_;
   const AttentionSizes s_;
   const std::int64_t tile_;
-  Operand q_, k_, v_, o_, lse_, mask_;
+  TensorOperand q_, k_, v_, o_, lse_, mask_;
   RotatingTiles queries_, keys_, values_, mosts_, sums_, columns_, powers_, turned_, sums_of_values_, results_;
   RotatingTiles scores_, turning_, products_;
   struct Head {
-    Operand queries, keys, values, mosts, sums;
+    TensorOperand queries, keys, values, mosts, sums;
   };
   std::array<Head, under_way> heads_;  // as many as there can be steps in flight
-  Operand so_far_, sum_so_far_;
+  TensorOperand so_far_, sum_so_far_;
 };
 
 void Kernel::begin_head(std::int64_t head) {
@@ -133,7 +133,7 @@ void Kernel::score(Step& p) {
            h.keys.column_range(p.first + first, count), false);
   });
   if (p.diagonal) {
-    const Operand last = p.scores.column_range(p.count - lanes, lanes);
+    const TensorOperand last = p.scores.column_range(p.count - lanes, lanes);
     tensor_tensor(b_, last, last, AluOp::add, mask_);
   }
   p.most = p.begins ? most_of(p) : columns_.next();
@@ -141,7 +141,7 @@ void Kernel::score(Step& p) {
 }
 
 // Where the largest score is stored: for a query's last tile, where lse will read it; else in a new column.
-Operand Kernel::most_of(const Step& p) {
+TensorOperand Kernel::most_of(const Step& p) {
   return p.ends ? heads_[static_cast<std::size_t>(p.head % under_way)].mosts.column_range(p.query / lanes, 1)
                 : columns_.next();
 }
@@ -149,7 +149,7 @@ Operand Kernel::most_of(const Step& p) {
 // Joins the largest score of this tile with that of the query's earlier tiles.
 void Kernel::most(Step& p, const Step* before) {
   if (p.begins) return;
-  const Operand own = p.most;
+  const TensorOperand own = p.most;
   p.most = most_of(p);
   tensor_tensor(b_, p.most, before->most, AluOp::max, own);
   p.shrink = before->most;
@@ -162,17 +162,17 @@ void Kernel::raise(Step& p) {
   p.shift = columns_.next();
   tensor_scalar(b_, p.shift, p.most, AluOp::multiply, -scale);
   if (!p.begins) {
-    const Operand before = p.shrink;
+    const TensorOperand before = p.shrink;
     p.shrink = columns_.next();
     b_.add("activation", Engine::scalar, {p.shrink}, {before, p.shift},
            {func(ActivationFunction::exp), number(Key::scale, scale)});
   }
   p.powers = powers_.next().column_range(0, p.count);
-  const Operand kept = h.sums.column_range(p.query / lanes, 1);
-  const Operand own = p.begins && p.ends ? kept : columns_.next();
+  const TensorOperand kept = h.sums.column_range(p.query / lanes, 1);
+  const TensorOperand own = p.begins && p.ends ? kept : columns_.next();
   b_.add("activation_reduce", Engine::scalar, {p.powers, own}, {p.scores, p.shift},
          {func(ActivationFunction::exp), number(Key::scale, scale)});
-  const Operand before = sum_so_far_;
+  const TensorOperand before = sum_so_far_;
   sum_so_far_ = p.begins ? own : p.ends ? kept : columns_.next();
   if (!p.begins) scalar_tensor_tensor(b_, sum_so_far_, before, AluOp::multiply, p.shrink, AluOp::add, own);
 }
@@ -180,7 +180,8 @@ void Kernel::raise(Step& p) {
 // Transposes the powers, so that they have a row for each key.
 void Kernel::turn(Step& p) {
   each_block(p.count, bank, [&](std::int64_t first, std::int64_t count) {
-    const Operand turning = turning_.next().column_range(0, count), turned = turned_.next().column_range(0, count);
+    const TensorOperand turning = turning_.next().column_range(0, count),
+                        turned = turned_.next().column_range(0, count);
     for (std::int64_t at = 0; at < count; at += lanes)
       transpose(b_, turning.column_range(at, lanes), p.powers.column_range(first + at, lanes));
     copy(b_, turned, turning, p.turned.size() % 2 == 0 ? Engine::vector : Engine::scalar);
@@ -205,7 +206,7 @@ void Kernel::add(Step& p) {
     scalar_tensor_tensor(b_, so_far_, so_far_, AluOp::multiply, p.shrink, AluOp::add, p.product);
   }
   if (!p.ends) return;
-  const Operand &share = columns_.next(), &result = results_.next();
+  const TensorOperand &share = columns_.next(), &result = results_.next();
   b_.add("reciprocal", Engine::vector, {share}, {h.sums.column_range(p.query / lanes, 1)});
   tensor_scalar(b_, result, so_far_, AluOp::multiply, share);
   store(b_, o_.row_range(p.head * s_.length + p.query, lanes), result);
@@ -228,7 +229,7 @@ std::int64_t tile_of(const Arguments& a, const AttentionSizes& s) {
   return std::min(tile, s.length);
 }
 
-EngineProgram build(const Arguments& a, const ChipSpec& chip) {
+NeuronCoreProgram build(const Arguments& a, const ChipSpec& chip) {
   ProgramBuilder b("flash_attention", chip);
   const AttentionSizes s = attention::sizes_of(a);
   Kernel(b, s, tile_of(a, s)).run();
@@ -249,7 +250,7 @@ std::vector<Comparison> compare(const Arguments& a, CoreMemory& memory) {
   std::vector<BoundedReference> o, lse(static_cast<std::size_t>(s.heads * s.length));
   for (std::int64_t head = 0; head < s.heads; ++head)
     for (std::int64_t query = 0; query < s.length; ++query) {
-      const attention::SoftmaxRow row = attention::row_of(in, head, query);
+      const attention::ReferenceSoftmaxRow row = attention::row_of(in, head, query);
       const double power = (1 + tiles) * (2 * row.exponent_error + 6 * unit_f32) + rounding_of(s.type),
                    off = power + unit_f32 * static_cast<double>(s.length + 4);
       for (std::int64_t d = 0; d < head_size; ++d) {

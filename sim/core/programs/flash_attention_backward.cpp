@@ -21,7 +21,7 @@ constexpr std::int64_t tile = 512;
 struct Step {
   std::int64_t head, first, count, query, seen;  // the first `seen` of the tile's keys are seen by all or some queries
   bool diagonal, begins, ends;
-  Operand powers = {}, slopes = {}, values = {}, dk = {}, dv = {};
+  TensorOperand powers = {}, slopes = {}, values = {}, dk = {}, dv = {};
 };
 
 std::vector<Step> steps_of(const AttentionSizes& s) {
@@ -51,14 +51,14 @@ class Kernel {
         dq_(b.output("dq", s.type, s.heads * s.length, head_size)),
         dk_(b.output("dk", s.type, s.heads * s.length, head_size)),
         dv_(b.output("dv", s.type, s.heads * s.length, head_size)),
-        mask_(s.causal ? attention::mask(b) : Operand{}),
+        mask_(s.causal ? attention::mask(b) : TensorOperand{}),
         work_(b, "work", s.type, lanes, tile, 4),
         scratch_(b, "scratch", DType::f32, lanes, tile, 2),
         results_(b, "result", s.type, lanes, tile, 2),
-        scores_(b, "scores", DType::f32, lanes, tile, 2, Space::psum),
-        values_(b, "values", DType::f32, lanes, tile, 2, Space::psum),
-        turning_(b, "turning", s.type, lanes, tile, 1, Space::psum),
-        products_(b, "product", DType::f32, lanes, tile, 3, Space::psum),
+        scores_(b, "scores", DType::f32, lanes, tile, 2, MemorySpace::psum),
+        values_(b, "values", DType::f32, lanes, tile, 2, MemorySpace::psum),
+        turning_(b, "turning", s.type, lanes, tile, 1, MemorySpace::psum),
+        products_(b, "product", DType::f32, lanes, tile, 3, MemorySpace::psum),
         powers_(b, "powers", s.type, lanes, tile, 2),
         slopes_(b, "slopes", s.type, lanes, tile, 2),
         turned_(b, "turned", s.type, lanes, tile, 2),
@@ -87,26 +87,26 @@ class Kernel {
 
  private:
   void begin_head(std::int64_t head);
-  void flip(const Operand& to, const Operand& from, std::int64_t first, std::int64_t count);
+  void flip(const TensorOperand& to, const TensorOperand& from, std::int64_t first, std::int64_t count);
   void score(Step&);
   void slope(Step&);
   void add(Step&);
-  void accumulate(const Operand& sum, const Operand& stationary, const Operand& rows, const Step&);
-  void put(const Operand& to, const Operand& sum, std::int64_t row, std::int64_t count);
+  void accumulate(const TensorOperand& sum, const TensorOperand& stationary, const TensorOperand& rows, const Step&);
+  void put(const TensorOperand& to, const TensorOperand& sum, std::int64_t row, std::int64_t count);
 
   ProgramBuilder& b_;
   const AttentionSizes s_;
-  Operand q_, k_, v_, o_, do_, lse_, dq_, dk_, dv_, mask_;
-  Operand q_columns_, k_columns_, v_columns_, do_columns_;  // a row for each element of the head
-  Operand q_rows_, k_rows_, do_rows_, dq_sum_;              // a row for each of 128 positions
-  Operand shares_, shifts_;
+  TensorOperand q_, k_, v_, o_, do_, lse_, dq_, dk_, dv_, mask_;
+  TensorOperand q_columns_, k_columns_, v_columns_, do_columns_;  // a row for each element of the head
+  TensorOperand q_rows_, k_rows_, do_rows_, dq_sum_;              // a row for each of 128 positions
+  TensorOperand shares_, shifts_;
   RotatingTiles work_, scratch_, results_, scores_, values_, turning_, products_, powers_, slopes_, turned_, dks_, dvs_;
-  Operand dk_sum_, dv_sum_;  // of the step that began last
+  TensorOperand dk_sum_, dv_sum_;  // of the step that began last
 };
 
 // Each 128 columns of `to` = those of `from`, transposed.
-void Kernel::flip(const Operand& to, const Operand& from, std::int64_t first, std::int64_t count) {
-  const Operand bank = turning_.next().column_range(0, count);
+void Kernel::flip(const TensorOperand& to, const TensorOperand& from, std::int64_t first, std::int64_t count) {
+  const TensorOperand bank = turning_.next().column_range(0, count);
   for (std::int64_t at = 0; at < count; at += lanes)
     transpose(b_, bank.column_range(at, lanes), from.column_range(first + at, lanes));
   copy(b_, to.column_range(first, count), bank, Engine::scalar);
@@ -117,13 +117,13 @@ void Kernel::begin_head(std::int64_t head) {
   tensor_scalar(b_, shifts_, shifts_, AluOp::multiply, -1.0);
   each_block(s_.length, tile, [&](std::int64_t first, std::int64_t count) {
     const std::int64_t blocks = count / lanes, row = head * s_.length + first;
-    const auto part = [&](const Operand& o) { return o.column_range(first, count); };
-    const auto rows = [&](const Operand& to, const Operand& from) {
+    const auto part = [&](const TensorOperand& o) { return o.column_range(first, count); };
+    const auto rows = [&](const TensorOperand& to, const TensorOperand& from) {
       load(b_, to.shaped({blocks, head_size}), attention::interleaved(from, row, blocks));
     };
     load(b_, part(k_columns_), block_of(k_, head * head_size, head_size, first, count));
     load(b_, part(q_columns_), block_of(q_, head * head_size, head_size, first, count));
-    const Operand v = work_.next().column_range(0, count), o = work_.next().column_range(0, count);
+    const TensorOperand v = work_.next().column_range(0, count), o = work_.next().column_range(0, count);
     rows(v, v_);
     rows(part(do_rows_), do_);
     rows(o, o_);
@@ -131,7 +131,7 @@ void Kernel::begin_head(std::int64_t head) {
     flip(part(q_rows_), part(q_columns_), 0, count);
     flip(part(v_columns_), v, 0, count);
     flip(part(do_columns_), part(do_rows_), 0, count);
-    const Operand both = scratch_.next().column_range(0, count);
+    const TensorOperand both = scratch_.next().column_range(0, count);
     tensor_tensor(b_, both, o, AluOp::multiply, part(do_rows_));
     reduce(b_, shares_.column_range(first / lanes, blocks), both.shaped({blocks, head_size}), AluOp::add);
     core::fill(b_, part(dq_sum_), 0);
@@ -147,12 +147,12 @@ void Kernel::score(Step& p) {
   }
   p.dk = dk_sum_;
   p.dv = dv_sum_;
-  const Operand scores = scores_.next().column_range(0, p.seen);
+  const TensorOperand scores = scores_.next().column_range(0, p.seen);
   p.values = values_.next().column_range(0, p.seen);
   matmul(b_, scores, q_columns_.column_range(p.query, lanes), k_columns_.column_range(p.first, p.seen), false);
   matmul(b_, p.values, do_columns_.column_range(p.query, lanes), v_columns_.column_range(p.first, p.seen), false);
   if (p.diagonal) {
-    const Operand last = scores.column_range(p.seen - lanes, lanes);
+    const TensorOperand last = scores.column_range(p.seen - lanes, lanes);
     tensor_tensor(b_, last, last, AluOp::add, mask_);
   }
   p.powers = powers_.next().column_range(0, p.seen);
@@ -167,23 +167,24 @@ void Kernel::slope(Step& p) {
 }
 
 // sum += stationary^T rows, 128 of its columns at a time.
-void Kernel::accumulate(const Operand& sum, const Operand& stationary, const Operand& rows, const Step& p) {
-  const Operand product = products_.next().column_range(0, p.seen);
+void Kernel::accumulate(const TensorOperand& sum, const TensorOperand& stationary, const TensorOperand& rows,
+                        const Step& p) {
+  const TensorOperand product = products_.next().column_range(0, p.seen);
   for (std::int64_t at = 0; at < p.seen; at += lanes)
     matmul(b_, product.column_range(at, lanes), stationary.column_range(at, lanes), rows, false);
-  const Operand part = sum.column_range(0, p.seen);
+  const TensorOperand part = sum.column_range(0, p.seen);
   tensor_tensor(b_, part, part, AluOp::add, product);
 }
 
 void Kernel::add(Step& p) {
   accumulate(p.dv, p.powers, do_rows_.column_range(p.query, head_size), p);
-  const Operand turned = turned_.next().column_range(0, p.seen);
+  const TensorOperand turned = turned_.next().column_range(0, p.seen);
   flip(turned, p.slopes, 0, p.seen);
   accumulate(p.dk, p.slopes, q_rows_.column_range(p.query, head_size), p);
-  const Operand product = products_.next().column_range(0, head_size);
+  const TensorOperand product = products_.next().column_range(0, head_size);
   for (std::int64_t at = 0; at < p.seen; at += lanes)
     matmul(b_, product, turned.column_range(at, lanes), k_rows_.column_range(p.first + at, head_size), at != 0);
-  const Operand sum = dq_sum_.column_range(p.query, head_size);
+  const TensorOperand sum = dq_sum_.column_range(p.query, head_size);
   tensor_tensor(b_, sum, sum, AluOp::add, product);
   if (!p.ends) return;
   put(dv_, p.dv, p.head * s_.length + p.first, p.count);
@@ -191,19 +192,19 @@ void Kernel::add(Step& p) {
   put(dk_, p.dk, p.head * s_.length + p.first, p.count);
   if (p.first + p.count < s_.length) return;
   each_block(s_.length, tile, [&](std::int64_t first, std::int64_t count) {
-    const Operand part = dq_sum_.column_range(first, count);
+    const TensorOperand part = dq_sum_.column_range(first, count);
     tensor_scalar(b_, part, part, AluOp::multiply, attention::scale(), Engine::scalar);
     put(dq_, part, p.head * s_.length + first, count);
   });
 }
 
-void Kernel::put(const Operand& to, const Operand& sum, std::int64_t row, std::int64_t count) {
-  const Operand result = results_.next().column_range(0, count);
+void Kernel::put(const TensorOperand& to, const TensorOperand& sum, std::int64_t row, std::int64_t count) {
+  const TensorOperand result = results_.next().column_range(0, count);
   copy(b_, result, sum.column_range(0, count), Engine::scalar);
   store(b_, attention::interleaved(to, row, count / lanes), result.shaped({count / lanes, head_size}));
 }
 
-EngineProgram build(const Arguments& a, const ChipSpec& chip) {
+NeuronCoreProgram build(const Arguments& a, const ChipSpec& chip) {
   ProgramBuilder b("flash_attention_backward", chip);
   Kernel(b, attention::sizes_of(a)).run();
   return b.finish();
@@ -217,7 +218,7 @@ void fill(const Arguments& a, CoreMemory& memory, std::uint64_t seed) {
   std::byte* const o = memory.hbm("o").data();
   for (std::int64_t head = 0; head < s.heads; ++head)
     for (std::int64_t query = 0; query < s.length; ++query) {
-      const attention::SoftmaxRow row = attention::row_of(in, head, query);
+      const attention::ReferenceSoftmaxRow row = attention::row_of(in, head, query);
       for (std::int64_t d = 0; d < head_size; ++d) {
         double sum = 0;
         for (std::size_t key = 0; key < row.weights.size(); ++key)
@@ -238,7 +239,7 @@ struct Gradients {
 // type; a sum by the error of each term, and one rounding for every query or key.
 void add_query(const attention::AttentionInputs& in, const std::vector<double>& slope, const std::vector<double>& o,
                std::int64_t head, std::int64_t query, Gradients& g) {
-  const attention::SoftmaxRow row = attention::row_of(in, head, query);
+  const attention::ReferenceSoftmaxRow row = attention::row_of(in, head, query);
   const double sums = unit_f32 * static_cast<double>(in.sizes.length + 130), type = rounding_of(in.sizes.type);
   const double power_off = 2 * row.exponent_error + unit_f32 * (4 * std::abs(row.lse) + 8) + type;
   double share = 0, share_size = 0;

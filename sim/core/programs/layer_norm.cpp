@@ -23,7 +23,7 @@ Sizes sizes_of(const Arguments& a) { return {a.count("rows"), a.count("columns")
 
 // The tiles of a block of rows: x, y, and columns of one number a row.
 struct Tiles {
-  Operand x, y, work, mean, variance, stats, mean_variance;
+  TensorOperand x, y, work, mean, variance, stats, mean_variance;
 };
 
 void moments_v1(ProgramBuilder& b, const Sizes& s, const Tiles& t) {
@@ -32,7 +32,7 @@ void moments_v1(ProgramBuilder& b, const Sizes& s, const Tiles& t) {
   activation(b, t.work, t.x, ActivationFunction::square);
   reduce(b, t.variance, t.work, AluOp::add);
   tensor_scalar(b, t.mean, t.mean, AluOp::multiply, each);
-  const Operand square = t.stats.column_range(0, 1);
+  const TensorOperand square = t.stats.column_range(0, 1);
   tensor_tensor(b, square, t.mean, AluOp::multiply, t.mean);
   b.add("scalar_tensor_tensor", Engine::vector, {t.variance}, {t.variance, square},
         {alu(AluOp::multiply), number(Key::value, each), alu(AluOp::subtract, Key::op1)});
@@ -52,12 +52,13 @@ void moments_v2(ProgramBuilder& b, const Sizes& s, const Tiles& t) {
         {alu(AluOp::subtract), alu(AluOp::multiply, Key::op1)});
 }
 
-EngineProgram build(const Arguments& a, const ChipSpec& chip) {
+NeuronCoreProgram build(const Arguments& a, const ChipSpec& chip) {
   ProgramBuilder b("layer_norm", chip);
   const Sizes s = sizes_of(a);
-  const Operand x = b.input("x", s.type, s.rows, s.columns), weight = b.input("weight", s.type, 1, s.columns),
-                bias = b.input("bias", s.type, 1, s.columns), y = b.output("y", s.type, s.rows, s.columns);
-  const Operand weights = b.tile("weights", s.type, 128, s.columns), biases = b.tile("biases", s.type, 128, s.columns);
+  const TensorOperand x = b.input("x", s.type, s.rows, s.columns), weight = b.input("weight", s.type, 1, s.columns),
+                      bias = b.input("bias", s.type, 1, s.columns), y = b.output("y", s.type, s.rows, s.columns);
+  const TensorOperand weights = b.tile("weights", s.type, 128, s.columns),
+                      biases = b.tile("biases", s.type, 128, s.columns);
   load(b, weights, weight.spread_rows(128));
   load(b, biases, bias.spread_rows(128));
   const std::int64_t bytes = s.columns * static_cast<std::int64_t>(kernels::size_of(s.type));

@@ -35,7 +35,7 @@ Sizes sizes_of(const Arguments& a) {
 }
 
 struct Tables {
-  Operand delta, u, a, b, c, y, product;
+  TensorOperand delta, u, a, b, c, y, product;
 };
 
 Tables declare(ProgramBuilder& b, const Sizes& s) {
@@ -73,8 +73,8 @@ struct Step {
   std::int64_t batch, block, state, first, count;
   bool begins_tiles;  // the first step of its channels
   bool ends_tiles;    // the last step of its channels
-  Operand delta = {}, product = {}, sum = {};
-  Operand decay = {}, input = {}, path = {}, part = {};
+  TensorOperand delta = {}, product = {}, sum = {};
+  TensorOperand decay = {}, input = {}, path = {}, part = {};
 };
 
 std::vector<Step> steps_of(const Sizes& s) {
@@ -105,7 +105,7 @@ class Kernel {
         ones_(b.tile("ones", DType::f32, 1, lanes)),
         rows_(b, "row", DType::f32, 1, std::min(s.tile(), bank), 6),
         columns_(b, "column", DType::f32, lanes, 1, 8),
-        spread_(b, "spread", DType::f32, lanes, bank, 6, Space::psum),
+        spread_(b, "spread", DType::f32, lanes, bank, 6, MemorySpace::psum),
         decays_(b, "decay", DType::f32, lanes, s.tile(), counts_.work),
         inputs_(b, "input", DType::f32, lanes, s.tile(), counts_.work),
         paths_(b, "path", DType::f32, lanes, s.tile(), counts_.work),
@@ -134,11 +134,11 @@ class Kernel {
 
  private:
   std::int64_t row_of(const Step& p) const { return p.batch * s_.channels + p.block * lanes; }
-  Operand table(const Operand& whole, const Step& p) const { return whole.row_range(row_of(p), lanes); }
+  TensorOperand table(const TensorOperand& whole, const Step& p) const { return whole.row_range(row_of(p), lanes); }
 
   void begin(std::vector<Step>&, std::size_t at);
   void load_tiles(Step&);
-  Operand spread(const Operand& table, const Step&, const Operand& to);
+  TensorOperand spread(const TensorOperand& table, const Step&, const TensorOperand& to);
   void scan(Step&);
   void weigh(Step&);
   void add(Step&);
@@ -147,16 +147,16 @@ class Kernel {
   const Sizes s_;
   const Counts counts_;
   Tables t_;
-  Operand ones_;
+  TensorOperand ones_;
   RotatingTiles rows_, columns_, spread_, decays_, inputs_, paths_, parts_, kept_, sums_;
-  Operand carry_;  // the last value of the scan before
+  TensorOperand carry_;  // the last value of the scan before
 };
 
 // Loads or computes what lasts over the states: delta and delta u.
 void Kernel::load_tiles(Step& p) {
   if (counts_.spills) {
-    const Operand product = kept_.next();
-    const Operand &delta = decays_.next(), &u = inputs_.next();
+    const TensorOperand product = kept_.next();
+    const TensorOperand &delta = decays_.next(), &u = inputs_.next();
     load(b_, delta, table(t_.delta, p));
     load(b_, u, table(t_.u, p));
     tensor_tensor(b_, product, delta, AluOp::multiply, u);
@@ -172,17 +172,17 @@ void Kernel::load_tiles(Step& p) {
 
 void Kernel::begin(std::vector<Step>& steps, std::size_t at) {
   Step& p = steps[at];
-  const auto cut = [&](const Operand& o) { return o.column_range(p.first, p.count); };
+  const auto cut = [&](const TensorOperand& o) { return o.column_range(p.first, p.count); };
   if (p.begins_tiles || s_.stage == 1)
     load_tiles(p);
   else if (!counts_.spills)
     std::tie(p.delta, p.product, p.sum) = std::tie(steps[at - 1].delta, steps[at - 1].product, steps[at - 1].sum);
   // In v1 there is a sum tile for each block, and each state goes through all blocks: next() is this block's tile.
   if (!counts_.spills && (s_.stage == 1 || p.begins_tiles)) p.sum = sums_.next();
-  const Operand& a = columns_.next();
+  const TensorOperand& a = columns_.next();
   load(b_, a, block_of(t_.a, p.block * lanes, lanes, p.state, 1));
   p.decay = decays_.next().column_range(0, p.count);
-  Operand delta = p.decay, product;
+  TensorOperand delta = p.decay, product;
   if (counts_.spills) {
     product = kept_.next();
     load(b_, delta, table(t_.delta, p));
@@ -197,11 +197,11 @@ void Kernel::begin(std::vector<Step>& steps, std::size_t at) {
 }
 
 // The row of a state on every partition: in PSUM, or in `to` if it is longer than a bank.
-Operand Kernel::spread(const Operand& table, const Step& p, const Operand& to) {
-  const Operand row = table.row_range(p.batch * s_.states + p.state, 1).column_range(p.first, p.count);
-  Operand last;
+TensorOperand Kernel::spread(const TensorOperand& table, const Step& p, const TensorOperand& to) {
+  const TensorOperand row = table.row_range(p.batch * s_.states + p.state, 1).column_range(p.first, p.count);
+  TensorOperand last;
   each_block(p.count, bank, [&](std::int64_t first, std::int64_t count) {
-    const Operand piece = rows_.next().column_range(0, count);
+    const TensorOperand piece = rows_.next().column_range(0, count);
     load(b_, piece, row.column_range(first, count));
     last = spread_.next().column_range(0, count);
     matmul(b_, last, ones_, piece, false);
@@ -212,7 +212,7 @@ Operand Kernel::spread(const Operand& table, const Step& p, const Operand& to) {
 
 void Kernel::scan(Step& p) {
   p.path = paths_.next().column_range(0, p.count);
-  std::vector<Operand> inputs = {p.decay, p.input};
+  std::vector<TensorOperand> inputs = {p.decay, p.input};
   std::vector<Attribute> attributes = {alu(AluOp::multiply), alu(AluOp::add, Key::op1)};
   if (p.first == 0)
     attributes.push_back(number(Key::value, 0));
@@ -230,9 +230,9 @@ void Kernel::weigh(Step& p) {
 }
 
 void Kernel::add(Step& p) {
-  const Operand y = table(t_.y, p);
+  const TensorOperand y = table(t_.y, p);
   if (counts_.spills) {
-    Operand sum = p.part;
+    TensorOperand sum = p.part;
     if (p.state > 0) {
       sum = kept_.next();
       load(b_, sum, y);
@@ -241,12 +241,12 @@ void Kernel::add(Step& p) {
     return store(b_, y, sum);
   }
   if (p.begins_tiles) core::fill(b_, p.sum, 0);
-  const Operand sum = p.sum.column_range(p.first, p.count);
+  const TensorOperand sum = p.sum.column_range(p.first, p.count);
   tensor_tensor(b_, sum, sum, AluOp::add, p.part);
   if (p.ends_tiles) store(b_, y, p.sum);
 }
 
-EngineProgram build(const Arguments& a, const ChipSpec& chip) {
+NeuronCoreProgram build(const Arguments& a, const ChipSpec& chip) {
   ProgramBuilder b("mamba", chip);
   Kernel(b, sizes_of(a)).run();
   return b.finish();

@@ -27,19 +27,20 @@ Sizes sizes_of(const Arguments& a) {
 }
 
 struct Factors {
-  Operand a, b, c;
+  TensorOperand a, b, c;
 };
 
 Factors declare(ProgramBuilder& b, const Sizes& s) {
   return {b.input("a", s.type, s.k, s.m), b.input("b", s.type, s.k, s.n), b.output("c", s.type, s.m, s.n)};
 }
 
-Operand part(const Operand& matrix, std::int64_t row, std::int64_t rows, std::int64_t column, std::int64_t columns) {
+TensorOperand part(const TensorOperand& matrix, std::int64_t row, std::int64_t rows, std::int64_t column,
+                   std::int64_t columns) {
   return matrix.row_range(row, rows).column_range(column, columns);
 }
 
-void put(ProgramBuilder& b, const Operand& to, RotatingTiles& results, const Operand& product) {
-  const Operand& tile = results.next();
+void put(ProgramBuilder& b, const TensorOperand& to, RotatingTiles& results, const TensorOperand& product) {
+  const TensorOperand& tile = results.next();
   copy(b, tile, product);
   store(b, to, tile);
 }
@@ -48,12 +49,12 @@ void tiled(ProgramBuilder& b, const Sizes& s) {
   const Factors f = declare(b, s);
   RotatingTiles as(b, "a_tile", s.type, tile_k, tile_m, 4), bs(b, "b_tile", s.type, tile_k, tile_n, 4);
   RotatingTiles results(b, "c_tile", s.type, tile_m, tile_n, 2);
-  RotatingTiles products(b, "product", DType::f32, tile_m, tile_n, 2, Space::psum);
+  RotatingTiles products(b, "product", DType::f32, tile_m, tile_n, 2, MemorySpace::psum);
   for (std::int64_t m = 0; m < s.m; m += tile_m)
     for (std::int64_t n = 0; n < s.n; n += tile_n) {
-      const Operand& product = products.next();
+      const TensorOperand& product = products.next();
       for (std::int64_t k = 0; k < s.k; k += tile_k) {
-        const Operand &at = as.next(), &bt = bs.next();
+        const TensorOperand &at = as.next(), &bt = bs.next();
         load(b, at, part(f.a, k, tile_k, m, tile_m));
         load(b, bt, part(f.b, k, tile_k, n, tile_n));
         matmul(b, product, at, bt, k != 0);
@@ -66,15 +67,15 @@ void hoist_load(ProgramBuilder& b, const Sizes& s) {
   const Factors f = declare(b, s);
   RotatingTiles as(b, "a_tiles", s.type, tile_k, s.k / tile_k * tile_m, 2), bs(b, "b_tile", s.type, tile_k, tile_n, 8);
   RotatingTiles results(b, "c_tile", s.type, tile_m, tile_n, 2);
-  RotatingTiles products(b, "product", DType::f32, tile_m, tile_n, 2, Space::psum);
+  RotatingTiles products(b, "product", DType::f32, tile_m, tile_n, 2, MemorySpace::psum);
   for (std::int64_t m = 0; m < s.m; m += tile_m) {
-    const Operand& kept = as.next();
+    const TensorOperand& kept = as.next();
     for (std::int64_t k = 0; k < s.k; k += tile_k)
       load(b, kept.column_range(k / tile_k * tile_m, tile_m), part(f.a, k, tile_k, m, tile_m));
     for (std::int64_t n = 0; n < s.n; n += tile_n) {
-      const Operand& product = products.next();
+      const TensorOperand& product = products.next();
       for (std::int64_t k = 0; k < s.k; k += tile_k) {
-        const Operand& bt = bs.next();
+        const TensorOperand& bt = bs.next();
         load(b, bt, part(f.b, k, tile_k, n, tile_n));
         matmul(b, product, kept.column_range(k / tile_k * tile_m, tile_m), bt, k != 0);
       }
@@ -89,14 +90,14 @@ void block_free(ProgramBuilder& b, const Sizes& s) {
   const std::int64_t bm = std::min<std::int64_t>(2 * tile_m, s.m), bn = std::min<std::int64_t>(2 * tile_n, s.n);
   RotatingTiles as(b, "a_block", s.type, tile_k, bm, 4), bs(b, "b_block", s.type, tile_k, bn, 4);
   RotatingTiles results(b, "c_tile", s.type, tile_m, tile_n, 4);
-  RotatingTiles products(b, "product", DType::f32, tile_m, tile_n, 8, Space::psum);
+  RotatingTiles products(b, "product", DType::f32, tile_m, tile_n, 8, MemorySpace::psum);
   for (std::int64_t m = 0; m < s.m; m += bm)
     for (std::int64_t n = 0; n < s.n; n += bn) {
       const std::int64_t across = bn / tile_n, tiles = bm / tile_m * across;
-      std::vector<Operand> sums;
+      std::vector<TensorOperand> sums;
       for (std::int64_t t = 0; t < tiles; ++t) sums.push_back(products.next());
       for (std::int64_t k = 0; k < s.k; k += tile_k) {
-        const Operand &at = as.next(), &bt = bs.next();
+        const TensorOperand &at = as.next(), &bt = bs.next();
         load(b, at, part(f.a, k, tile_k, m, bm));
         load(b, bt, part(f.b, k, tile_k, n, bn));
         for (std::int64_t t = 0; t < tiles; ++t)
@@ -140,13 +141,13 @@ void fully_optimised(ProgramBuilder& b, const Sizes& s) {
   const auto [ms, ns, ks, turns] = blocks_for(s, b.chip());
   const std::int64_t bm = ms * tile_m, bn = ns * tile_n, bk = ks * tile_k, blocks = s.k / bk;
   RotatingTiles as(b, "a_block", s.type, tile_k, bm, turns), bs(b, "b_block", s.type, tile_k, bn, turns);
-  RotatingTiles products(b, "product", DType::f32, tile_m, tile_n, 8, Space::psum);
+  RotatingTiles products(b, "product", DType::f32, tile_m, tile_n, 8, MemorySpace::psum);
   RotatingTiles results(b, "c_tile", s.type, tile_m, bn, results_kept);
   for (std::int64_t n = 0; n < s.n; n += bn)
     for (std::int64_t m = 0; m < s.m; m += bm) {
-      const Operand sums = b.tile("sums", DType::f32, tile_m, ms * bn);
+      const TensorOperand sums = b.tile("sums", DType::f32, tile_m, ms * bn);
       for (std::int64_t block = 0; block < blocks; ++block) {
-        std::vector<Operand> at, bt;
+        std::vector<TensorOperand> at, bt;
         for (std::int64_t k = 0; k < ks; ++k) {
           at.push_back(as.next());
           bt.push_back(bs.next());
@@ -154,11 +155,11 @@ void fully_optimised(ProgramBuilder& b, const Sizes& s) {
           load(b, at.back(), part(f.a, block * bk + k * tile_k, tile_k, m, bm));
         }
         for (std::int64_t t = 0; t < ms * ns; ++t) {
-          const Operand& product = products.next();
+          const TensorOperand& product = products.next();
           for (std::int64_t k = 0; k < ks; ++k)
             matmul(b, product, at[static_cast<std::size_t>(k)].column_range(t / ns * tile_m, tile_m),
                    bt[static_cast<std::size_t>(k)].column_range(t % ns * tile_n, tile_n), k != 0);
-          const Operand sum = sums.column_range(t * tile_n, tile_n);
+          const TensorOperand sum = sums.column_range(t * tile_n, tile_n);
           if (block == 0)
             copy(b, sum, product);
           else
@@ -166,7 +167,7 @@ void fully_optimised(ProgramBuilder& b, const Sizes& s) {
         }
       }
       for (std::int64_t t = 0; t < ms; ++t) {
-        const Operand& result = results.next();
+        const TensorOperand& result = results.next();
         copy(b, result, sums.column_range(t * bn, bn), Engine::scalar);
         store(b, part(f.c, m + t * tile_m, tile_m, n, bn), result);
       }
@@ -176,7 +177,7 @@ void fully_optimised(ProgramBuilder& b, const Sizes& s) {
 
 constexpr void (*stages[])(ProgramBuilder&, const Sizes&) = {tiled, hoist_load, block_free, fully_optimised};
 
-EngineProgram build(const Arguments& a, const ChipSpec& chip) {
+NeuronCoreProgram build(const Arguments& a, const ChipSpec& chip) {
   ProgramBuilder b("matmul", chip);
   const std::string& stage = a.word("stage");
   const std::string names[] = {"tiled", "hoist_load", "block_free", "fully_optimised"};

@@ -27,26 +27,26 @@ Sizes sizes_of(const Arguments& a) {
 
 std::string source_name(std::int64_t i) { return fmt::format("source{}", i); }
 
-std::vector<Operand> declare(ProgramBuilder& b, const Sizes& s) {
-  std::vector<Operand> sources;
+std::vector<TensorOperand> declare(ProgramBuilder& b, const Sizes& s) {
+  std::vector<TensorOperand> sources;
   for (std::int64_t i = 0; i < s.k; ++i) sources.push_back(b.input(source_name(i), s.type, 1, s.n));
   return sources;
 }
 
-void by_vector(ProgramBuilder& b, const Sizes& s, const std::vector<Operand>& sources, const Operand& out) {
+void by_vector(ProgramBuilder& b, const Sizes& s, const std::vector<TensorOperand>& sources, const TensorOperand& out) {
   RotatingTiles loaded(b, "loaded", s.type, 128, columns, 4), results(b, "result", s.type, 128, columns, 2);
   RotatingTiles sums(b, "sum", DType::f32, 128, columns, 2);
   for (const RowTile& p : pieces_of(s.n, columns)) {
     const auto next = [&](RotatingTiles& r) { return part_of_tile(r.next(), p); };
-    Operand sum;
+    TensorOperand sum;
     for (std::int64_t i = 0; i < s.k; ++i) {
-      const Operand tile = next(loaded);
+      const TensorOperand tile = next(loaded);
       load(b, tile, part_of(sources[static_cast<std::size_t>(i)], p));
       if (i == 0) {
         sum = tile;
         continue;
       }
-      const Operand to = i + 1 == s.k ? next(results) : i == 1 ? next(sums) : sum;
+      const TensorOperand to = i + 1 == s.k ? next(results) : i == 1 ? next(sums) : sum;
       tensor_tensor(b, to, sum, AluOp::add, tile);
       sum = to;
     }
@@ -55,14 +55,14 @@ void by_vector(ProgramBuilder& b, const Sizes& s, const std::vector<Operand>& so
 }
 
 // If there are more sources than one instruction takes, a partial sum in f32 is used.
-void by_dma(ProgramBuilder& b, const Sizes& s, const std::vector<Operand>& sources, const Operand& out) {
-  Operand partial;
+void by_dma(ProgramBuilder& b, const Sizes& s, const std::vector<TensorOperand>& sources, const TensorOperand& out) {
+  TensorOperand partial;
   for (std::int64_t first = 0, taken = 0; first < s.k; first += taken) {
     taken = std::min(s.k - first, most_dma_sources - (first != 0));
     const bool last = first + taken == s.k;
-    const Operand to = last ? out : b.scratch(fmt::format("partial{}", first), DType::f32, 1, s.n);
+    const TensorOperand to = last ? out : b.scratch(fmt::format("partial{}", first), DType::f32, 1, s.n);
     for (const RowTile& p : pieces_of(s.n, columns)) {
-      std::vector<Operand> inputs;
+      std::vector<TensorOperand> inputs;
       if (first != 0) inputs.push_back(part_of(partial, p));
       for (std::int64_t i = first; i < first + taken; ++i)
         inputs.push_back(part_of(sources[static_cast<std::size_t>(i)], p));
@@ -72,11 +72,11 @@ void by_dma(ProgramBuilder& b, const Sizes& s, const std::vector<Operand>& sourc
   }
 }
 
-EngineProgram build(const Arguments& a, const ChipSpec& chip) {
+NeuronCoreProgram build(const Arguments& a, const ChipSpec& chip) {
   ProgramBuilder b("reduce", chip);
   const Sizes s = sizes_of(a);
-  const std::vector<Operand> sources = declare(b, s);
-  const Operand out = b.output("out", s.type, 1, s.n);
+  const std::vector<TensorOperand> sources = declare(b, s);
+  const TensorOperand out = b.output("out", s.type, 1, s.n);
   (a.word("by") == "vector" ? by_vector : by_dma)(b, s, sources, out);
   return b.finish();
 }

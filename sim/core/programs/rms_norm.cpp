@@ -22,18 +22,18 @@ Sizes sizes_of(const Arguments& a) {
   return {a.count("rows"), a.count("columns"), a.type("type"), a.word("residual") == "yes"};
 }
 
-EngineProgram build(const Arguments& a, const ChipSpec& chip) {
+NeuronCoreProgram build(const Arguments& a, const ChipSpec& chip) {
   ProgramBuilder b("rms_norm", chip);
   const Sizes s = sizes_of(a);
-  const auto table = [&](std::string_view name, Role role) {
-    return (role == Role::input ? b.input(std::string(name), s.type, s.rows, s.columns)
-                                : b.output(std::string(name), s.type, s.rows, s.columns));
+  const auto table = [&](std::string_view name, BufferRole role) {
+    return (role == BufferRole::input ? b.input(std::string(name), s.type, s.rows, s.columns)
+                                      : b.output(std::string(name), s.type, s.rows, s.columns));
   };
-  const Operand x = table("x", Role::input), y = table("y", Role::output);
-  const Operand weight = b.input("weight", s.type, 1, s.columns);
-  const Operand residual = s.adds ? table("residual", Role::input) : Operand{};
-  const Operand sum = s.adds ? table("sum", Role::output) : Operand{};
-  const Operand weights = b.tile("weights", s.type, 128, s.columns);
+  const TensorOperand x = table("x", BufferRole::input), y = table("y", BufferRole::output);
+  const TensorOperand weight = b.input("weight", s.type, 1, s.columns);
+  const TensorOperand residual = s.adds ? table("residual", BufferRole::input) : TensorOperand{};
+  const TensorOperand sum = s.adds ? table("sum", BufferRole::output) : TensorOperand{};
+  const TensorOperand weights = b.tile("weights", s.type, 128, s.columns);
   load(b, weights, weight.spread_rows(128));
   const std::int64_t bytes = s.columns * static_cast<std::int64_t>(kernels::size_of(s.type));
   const int turns = sets_that_fit(chip, (s.adds ? 3 : 2) * bytes, bytes + 1024, 3);
@@ -41,16 +41,16 @@ EngineProgram build(const Arguments& a, const ChipSpec& chip) {
   RotatingTiles residuals(b, "residual_tile", s.type, 128, s.adds ? s.columns : 1, turns);
   RotatingTiles squares(b, "squares", DType::f32, 128, 1, 4), scales(b, "scale", DType::f32, 128, 1, 4);
   each_block(s.rows, 128, [&](std::int64_t row, std::int64_t count) {
-    Operand xt = xs.next().row_range(0, count);
-    const Operand yt = ys.next().row_range(0, count);
+    TensorOperand xt = xs.next().row_range(0, count);
+    const TensorOperand yt = ys.next().row_range(0, count);
     load(b, xt, x.row_range(row, count));
     if (s.adds) {
-      const Operand more = residuals.next().row_range(0, count);
+      const TensorOperand more = residuals.next().row_range(0, count);
       load(b, more, residual.row_range(row, count), Engine::scalar);
       tensor_tensor(b, xt, xt, AluOp::add, more);
       store(b, sum.row_range(row, count), xt);
     }
-    const Operand square = squares.next().row_range(0, count), scale = scales.next().row_range(0, count);
+    const TensorOperand square = squares.next().row_range(0, count), scale = scales.next().row_range(0, count);
     b.add("activation_reduce", Engine::scalar, {yt, square}, {xt}, {func(ActivationFunction::square)});
     activation(b, scale, square, ActivationFunction::rsqrt, 1.0 / static_cast<double>(s.columns), epsilon);
     scalar_tensor_tensor(b, yt, xt, AluOp::multiply, scale, AluOp::multiply, weights.row_range(0, count));

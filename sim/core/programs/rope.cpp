@@ -34,13 +34,13 @@ Sizes sizes_of(const Arguments& a) {
 }
 
 // `run` positions in each partition, from `first` on.
-Operand rows_of(const Operand& table, std::int64_t first, const Sizes& s, std::int64_t elements) {
+TensorOperand rows_of(const TensorOperand& table, std::int64_t first, const Sizes& s, std::int64_t elements) {
   return part_of(table, {first * elements, 128, s.run * elements});
 }
 
 // One half of every position in a tile of x.
-Operand half_of(const Operand& tile, const Sizes& s, std::int64_t which) {
-  Operand part = tile;
+TensorOperand half_of(const TensorOperand& tile, const Sizes& s, std::int64_t which) {
+  TensorOperand part = tile;
   const std::int64_t size = static_cast<std::int64_t>(kernels::size_of(tile.view.type));
   part.view.offset += which * s.half() * size;
   part.view.dims = 2;
@@ -50,14 +50,14 @@ Operand half_of(const Operand& tile, const Sizes& s, std::int64_t which) {
 }
 
 struct Tiles {
-  Operand x, y, cosines, sines, left, right;
+  TensorOperand x, y, cosines, sines, left, right;
 };
 
 void turn(ProgramBuilder& b, const Sizes& s, const Tiles& t) {
-  const Operand a = half_of(t.x, s, 0), c = half_of(t.x, s, 1);
-  const auto table = [&](const Operand& o) { return o.shaped({s.run, s.half()}); };
-  const Operand cosines = table(t.cosines), sines = table(t.sines), left = table(t.left), right = table(t.right);
-  const Operand first = half_of(t.y, s, 0), second = half_of(t.y, s, 1);
+  const TensorOperand a = half_of(t.x, s, 0), c = half_of(t.x, s, 1);
+  const auto table = [&](const TensorOperand& o) { return o.shaped({s.run, s.half()}); };
+  const TensorOperand cosines = table(t.cosines), sines = table(t.sines), left = table(t.left), right = table(t.right);
+  const TensorOperand first = half_of(t.y, s, 0), second = half_of(t.y, s, 1);
   tensor_tensor(b, left, c, AluOp::multiply, sines);
   tensor_tensor(b, right, a, AluOp::multiply, sines);
   tensor_tensor(b, first, a, AluOp::multiply, cosines);
@@ -66,13 +66,13 @@ void turn(ProgramBuilder& b, const Sizes& s, const Tiles& t) {
   tensor_tensor(b, second, second, AluOp::add, right);
 }
 
-EngineProgram build(const Arguments& a, const ChipSpec& chip) {
+NeuronCoreProgram build(const Arguments& a, const ChipSpec& chip) {
   ProgramBuilder b("rope", chip);
   const Sizes s = sizes_of(a);
-  const Operand x = b.input("x", DType::f32, 1, s.heads * s.positions * s.size),
-                y = b.output("y", DType::f32, 1, s.heads * s.positions * s.size),
-                cosines = b.input("cosines", DType::f32, 1, s.positions * s.half()),
-                sines = b.input("sines", DType::f32, 1, s.positions * s.half());
+  const TensorOperand x = b.input("x", DType::f32, 1, s.heads * s.positions * s.size),
+                      y = b.output("y", DType::f32, 1, s.heads * s.positions * s.size),
+                      cosines = b.input("cosines", DType::f32, 1, s.positions * s.half()),
+                      sines = b.input("sines", DType::f32, 1, s.positions * s.half());
   const std::int64_t tiles = s.positions / s.tile(), half = s.run * s.half();
   const int turns = s.run > 8 ? 2 : 4;
   RotatingTiles xs(b, "x_tile", DType::f32, 128, 2 * half, turns), ys(b, "y_tile", DType::f32, 128, 2 * half, turns);

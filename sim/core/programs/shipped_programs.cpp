@@ -12,7 +12,7 @@
 #include "kernels/types/convert.h"
 #include "kernels/types/fnv1a.h"
 #include "kernels/types/random.h"
-#include "text/number.h"
+#include "text/number_parsing.h"
 #include "text/refuse.h"
 #include "text/registry.h"
 

@@ -48,7 +48,7 @@ struct ShippedProgram {
   std::string name;
   std::string summary;  // one line
   std::vector<ProgramParameter> parameters;
-  EngineProgram (*build)(const Arguments&, const ChipSpec&) = nullptr;
+  NeuronCoreProgram (*build)(const Arguments&, const ChipSpec&) = nullptr;
   // Fills the inputs with numbers that depend on the seed.
   void (*fill)(const Arguments&, CoreMemory&, std::uint64_t seed) = nullptr;
   // Compares the outputs with the host kernels' results, or with a reference in f64.

@@ -24,7 +24,7 @@ Sizes sizes_of(const Arguments& a) { return {a.count("rows"), a.count("columns")
 // 128 rows whose powers are computed but not yet divided by their sums: Vector divides them after it has found the
 // largest elements of the next 128 rows.
 struct Block {
-  Operand tile, power, sum, y;
+  TensorOperand tile, power, sum, y;
 };
 
 void divide(ProgramBuilder& b, const Block& block) {
@@ -33,10 +33,10 @@ void divide(ProgramBuilder& b, const Block& block) {
   store(b, block.y, block.tile);
 }
 
-EngineProgram build(const Arguments& a, const ChipSpec& chip) {
+NeuronCoreProgram build(const Arguments& a, const ChipSpec& chip) {
   ProgramBuilder b("softmax", chip);
   const Sizes s = sizes_of(a);
-  const Operand x = b.input("x", s.type, s.rows, s.columns), y = b.output("y", s.type, s.rows, s.columns);
+  const TensorOperand x = b.input("x", s.type, s.rows, s.columns), y = b.output("y", s.type, s.rows, s.columns);
   const std::int64_t bytes = s.columns * static_cast<std::int64_t>(kernels::size_of(s.type));
   const int turns = sets_that_fit(chip, 2 * bytes + 4 * s.columns, 2048, 3);
   if (turns < 2) text::refuse("softmax: columns={} do not fit on chip twice", s.columns);
@@ -46,7 +46,7 @@ EngineProgram build(const Arguments& a, const ChipSpec& chip) {
   std::optional<Block> before;
   each_block(s.rows, 128, [&](std::int64_t row, std::int64_t count) {
     const auto next = [&](RotatingTiles& r) { return r.next().row_range(0, count); };
-    const Operand xt = next(xs), most = next(mosts);
+    const TensorOperand xt = next(xs), most = next(mosts);
     const Block now{next(ys), next(powers), next(sums), y.row_range(row, count)};
     load(b, xt, x.row_range(row, count));
     reduce(b, most, xt, s.scale < 0 ? AluOp::min : AluOp::max);

@@ -18,19 +18,19 @@ struct Sizes {
 
 Sizes sizes_of(const Arguments& a) { return {a.count("n"), a.type("type"), a.word("up") == "yes"}; }
 
-EngineProgram build(const Arguments& a, const ChipSpec& chip) {
+NeuronCoreProgram build(const Arguments& a, const ChipSpec& chip) {
   ProgramBuilder b("swiglu", chip);
   const Sizes s = sizes_of(a);
-  const Operand gate = b.input("gate", s.type, 1, s.n), y = b.output("y", s.type, 1, s.n);
-  const Operand up = s.multiplies ? b.input("up", s.type, 1, s.n) : Operand{};
+  const TensorOperand gate = b.input("gate", s.type, 1, s.n), y = b.output("y", s.type, 1, s.n);
+  const TensorOperand up = s.multiplies ? b.input("up", s.type, 1, s.n) : TensorOperand{};
   RotatingTiles gates(b, "gate_tile", s.type, 128, columns, 3), ups(b, "up_tile", s.type, 128, columns, 3),
       silus(b, "silu", DType::f32, 128, columns, 3), ys(b, "y_tile", s.type, 128, columns, 3);
   for (const RowTile& p : pieces_of(s.n, columns)) {
     const auto next = [&](RotatingTiles& r) { return part_of_tile(r.next(), p); };
-    const Operand gt = next(gates), yt = next(ys);
+    const TensorOperand gt = next(gates), yt = next(ys);
     load(b, gt, part_of(gate, p));
     if (s.multiplies) {
-      const Operand ut = next(ups), silu = next(silus);
+      const TensorOperand ut = next(ups), silu = next(silus);
       load(b, ut, part_of(up, p));
       activation(b, silu, gt, ActivationFunction::silu);
       tensor_tensor(b, yt, silu, AluOp::multiply, ut);

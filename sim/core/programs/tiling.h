@@ -28,7 +28,7 @@ inline std::vector<RowTile> pieces_of(std::int64_t n, std::int64_t columns) {
   return pieces;
 }
 
-inline Operand part_of(Operand row, const RowTile& p) {
+inline TensorOperand part_of(TensorOperand row, const RowTile& p) {
   row.view.offset += p.first * static_cast<std::int64_t>(kernels::size_of(row.view.type));
   row.view.rows = static_cast<std::int32_t>(p.rows);
   row.view.row_stride = p.columns * static_cast<std::int64_t>(kernels::size_of(row.view.type));
@@ -37,7 +37,7 @@ inline Operand part_of(Operand row, const RowTile& p) {
 }
 
 // The corner of a tile that a RowTile fills.
-inline Operand part_of_tile(const Operand& tile, const RowTile& p) {
+inline TensorOperand part_of_tile(const TensorOperand& tile, const RowTile& p) {
   return tile.row_range(0, p.rows).column_range(0, p.columns);
 }
 
@@ -54,8 +54,8 @@ inline int sets_that_fit(const ChipSpec& chip, std::int64_t bytes, std::int64_t 
   return static_cast<int>(std::clamp<std::int64_t>(sets, 1, most));
 }
 
-inline Operand block_of(const Operand& table, std::int64_t row, std::int64_t rows, std::int64_t column,
-                        std::int64_t columns) {
+inline TensorOperand block_of(const TensorOperand& table, std::int64_t row, std::int64_t rows, std::int64_t column,
+                              std::int64_t columns) {
   return table.row_range(row, rows).column_range(column, columns);
 }
 

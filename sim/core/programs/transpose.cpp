@@ -20,13 +20,13 @@ struct Sizes {
 Sizes sizes_of(const Arguments& a) { return {a.count("rows"), a.count("columns"), a.type("type")}; }
 
 struct Tables {
-  Operand x, y;
+  TensorOperand x, y;
 };
 
 // Loads up to 512 rows of x, of which it takes `columns` columns, into tiles of 128 rows.
-std::vector<Operand> load_rows(ProgramBuilder& b, RotatingTiles& tiles, const Operand& x, std::int64_t row,
-                               std::int64_t rows, std::int64_t column, std::int64_t columns) {
-  std::vector<Operand> loaded;
+std::vector<TensorOperand> load_rows(ProgramBuilder& b, RotatingTiles& tiles, const TensorOperand& x, std::int64_t row,
+                                     std::int64_t rows, std::int64_t column, std::int64_t columns) {
+  std::vector<TensorOperand> loaded;
   each_block(rows, 128, [&](std::int64_t first, std::int64_t count) {
     loaded.push_back(block_of(tiles.next(), 0, count, 0, columns));
     load(b, loaded.back(), block_of(x, row + first, count, column, columns));
@@ -36,17 +36,17 @@ std::vector<Operand> load_rows(ProgramBuilder& b, RotatingTiles& tiles, const Op
 
 void by_tensor(ProgramBuilder& b, const Sizes& s, const Tables& t) {
   RotatingTiles tiles(b, "x_tile", s.type, 128, chunk, 8), results(b, "y_tile", s.type, 128, group, 4);
-  RotatingTiles turned(b, "turned", s.type, 128, group, 4, Space::psum);
+  RotatingTiles turned(b, "turned", s.type, 128, group, 4, MemorySpace::psum);
   int turn = 0;
   each_block(s.rows, group, [&](std::int64_t row, std::int64_t rows) {
     each_block(s.columns, chunk, [&](std::int64_t column, std::int64_t columns) {
-      const std::vector<Operand> loaded = load_rows(b, tiles, t.x, row, rows, column, columns);
+      const std::vector<TensorOperand> loaded = load_rows(b, tiles, t.x, row, rows, column, columns);
       each_block(columns, 128, [&](std::int64_t first, std::int64_t count) {
-        const Operand bank = block_of(turned.next(), 0, count, 0, rows);
+        const TensorOperand bank = block_of(turned.next(), 0, count, 0, rows);
         for (std::size_t r = 0; r < loaded.size(); ++r)
           transpose(b, bank.column_range(static_cast<std::int64_t>(r) * 128, loaded[r].rows()),
                     loaded[r].column_range(first, count));
-        const Operand result = block_of(results.next(), 0, count, 0, rows);
+        const TensorOperand result = block_of(results.next(), 0, count, 0, rows);
         copy(b, result, bank, turn++ % 2 == 0 ? Engine::vector : Engine::scalar);
         store(b, block_of(t.y, column + first, count, row, rows), result);
       });
@@ -58,9 +58,9 @@ void by_vector(ProgramBuilder& b, const Sizes& s, const Tables& t) {
   RotatingTiles tiles(b, "x_tile", s.type, 128, chunk, 8), results(b, "y_tile", s.type, 128, group, 4);
   each_block(s.rows, group, [&](std::int64_t row, std::int64_t rows) {
     each_block(s.columns, chunk, [&](std::int64_t column, std::int64_t columns) {
-      const std::vector<Operand> loaded = load_rows(b, tiles, t.x, row, rows, column, columns);
+      const std::vector<TensorOperand> loaded = load_rows(b, tiles, t.x, row, rows, column, columns);
       each_block(columns, 128, [&](std::int64_t first, std::int64_t count) {
-        const Operand result = block_of(results.next(), 0, count, 0, rows);
+        const TensorOperand result = block_of(results.next(), 0, count, 0, rows);
         each_block(rows, 32, [&](std::int64_t r, std::int64_t height) {
           each_block(count, 32, [&](std::int64_t c, std::int64_t width) {
             transpose(b, block_of(result, c, width, r, height),
@@ -78,14 +78,14 @@ void by_dma(ProgramBuilder& b, const Sizes& s, const Tables& t) {
   RotatingTiles tiles(b, "turned", s.type, 128, group, 8);
   each_block(s.rows, group, [&](std::int64_t row, std::int64_t rows) {
     each_block(s.columns, 128, [&](std::int64_t column, std::int64_t columns) {
-      const Operand tile = block_of(tiles.next(), 0, columns, 0, rows);
+      const TensorOperand tile = block_of(tiles.next(), 0, columns, 0, rows);
       b.add("dma_transpose", Engine::sync, {tile}, {block_of(t.x, row, rows, column, columns)});
       store(b, block_of(t.y, column, columns, row, rows), tile);
     });
   });
 }
 
-EngineProgram build(const Arguments& a, const ChipSpec& chip) {
+NeuronCoreProgram build(const Arguments& a, const ChipSpec& chip) {
   ProgramBuilder b("transpose", chip);
   const Sizes s = sizes_of(a);
   const Tables t{b.input("x", s.type, s.rows, s.columns), b.output("y", s.type, s.columns, s.rows)};

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "sim/core/program/footprint.h"
+#include "sim/core/program/operand_footprint.h"
 #include "text/refuse.h"
 
 namespace trellis::sim::core {
@@ -17,7 +17,7 @@ std::int64_t aligned(std::int64_t bytes) { return (bytes + alignment - 1) / alig
 
 }  // namespace
 
-CoreMemory::CoreMemory(const EngineProgram& program, const ChipSpec& chip) : program_(program) {
+CoreMemory::CoreMemory(const NeuronCoreProgram& program, const ChipSpec& chip) : program_(program) {
   const auto sbuf = static_cast<std::int64_t>(chip.memory.sbuf_bytes) + padding;
   const auto psum = static_cast<std::int64_t>(chip.memory.psum_bytes) + padding;
   const std::int64_t partitions = chip.memory.partitions;
@@ -26,18 +26,18 @@ CoreMemory::CoreMemory(const EngineProgram& program, const ChipSpec& chip) : pro
                  EngineState(static_cast<std::size_t>(partitions)));
   std::int64_t hbm = 0;
   for (const CoreBuffer& b : program.buffers)
-    if (b.space == Space::hbm) hbm += aligned(b.bytes);
+    if (b.space == MemorySpace::hbm) hbm += aligned(b.bytes);
   hbm_.resize(static_cast<std::size_t>(hbm));
 
   std::int64_t next = 0;
   places_.reserve(program.buffers.size());
   for (const CoreBuffer& b : program.buffers) {
-    if (b.space == Space::hbm) {
+    if (b.space == MemorySpace::hbm) {
       places_.push_back({hbm_.data() + next, 0, b.bytes});
       next += aligned(b.bytes);
       continue;
     }
-    const bool in_psum = b.space == Space::psum;
+    const bool in_psum = b.space == MemorySpace::psum;
     const std::int64_t stride = in_psum ? psum : sbuf;
     const std::int64_t first = program.cores * partitions * (in_psum ? sbuf : 0);
     places_.push_back(
@@ -54,14 +54,14 @@ std::int64_t register_number(double value) {
 
 std::span<std::byte> CoreMemory::hbm(std::string_view name) {
   for (std::size_t b = 0; b < program_.buffers.size(); ++b)
-    if (program_.buffers[b].name == name && program_.buffers[b].space == Space::hbm)
+    if (program_.buffers[b].name == name && program_.buffers[b].space == MemorySpace::hbm)
       return {places_[b].at, static_cast<std::size_t>(places_[b].bytes)};
   text::refuse("{}: no HBM buffer '{}'", program_.name, name);
 }
 
 std::int64_t CoreMemory::row_stride(const View& v) const {
   const auto b = static_cast<std::size_t>(v.buffer);
-  return program_.buffers[b].space == Space::hbm ? v.row_stride : places_[b].stride;
+  return program_.buffers[b].space == MemorySpace::hbm ? v.row_stride : places_[b].stride;
 }
 
 std::byte* CoreMemory::row(const View& v, std::int64_t row) {

@@ -27,7 +27,7 @@ enum class SumOrder : std::uint8_t { lanes, sequential };
 
 class CoreMemory {
  public:
-  CoreMemory(const EngineProgram&, const ChipSpec&);
+  CoreMemory(const NeuronCoreProgram&, const ChipSpec&);
 
   // An HBM buffer's contents, for the caller to fill and read. Throws invalid_argument for another name or space.
   std::span<std::byte> hbm(std::string_view buffer);
@@ -81,7 +81,7 @@ class CoreMemory {
   template <class T>
   void write_as(const View&, std::int64_t, DType, const T*, const kernels::CastOptions&);
 
-  const EngineProgram& program_;
+  const NeuronCoreProgram& program_;
   std::vector<std::byte> on_chip_, hbm_;
   std::vector<Place> places_;  // of each buffer
   std::vector<std::byte> row_;

@@ -62,7 +62,7 @@ void DmaRings::ring_event(int r) {
 
 void DmaRings::share_event(int e, std::uint32_t number) {
   const Entry& entry = entries_[number];
-  const DmaShare& share = entry.work->shares[static_cast<std::size_t>(e % chip_.dma.engines)];
+  const DmaEngineShare& share = entry.work->shares[static_cast<std::size_t>(e % chip_.dma.engines)];
   const double packets = std::max(1.0, share.bytes / chip_.dma.packet);
   const Time packet = std::max<Time>(1, static_cast<Time>(static_cast<double>(share.time) / packets));
   DmaEngineQueue& server = servers_[static_cast<std::size_t>(e)];

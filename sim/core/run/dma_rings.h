@@ -5,7 +5,7 @@
 #include <deque>
 #include <vector>
 
-#include "sim/core/run/cost.h"
+#include "sim/core/run/instruction_cost.h"
 #include "sim/hardware/time/event_queue.h"
 
 namespace trellis::sim::core {

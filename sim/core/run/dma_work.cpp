@@ -2,7 +2,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "sim/core/run/cost.h"
+#include "sim/core/run/instruction_cost.h"
 
 namespace trellis::sim::core {
 namespace {
@@ -30,9 +30,9 @@ Row row_of(const View& v) {
 std::vector<double> rows_by_engine(const BoundInstruction& call, const ChipSpec& chip) {
   const View* on_chip = nullptr;
   for (const View& v : call.inputs)
-    if (call.space(v) != Space::hbm) on_chip = &v;
+    if (call.space(v) != MemorySpace::hbm) on_chip = &v;
   for (const View& v : call.outputs)
-    if (call.space(v) != Space::hbm) on_chip = &v;
+    if (call.space(v) != MemorySpace::hbm) on_chip = &v;
   const auto engines = static_cast<std::size_t>(chip.dma.engines);
   if (on_chip == nullptr)
     return std::vector<double>(engines, static_cast<double>(call.out().rows) / static_cast<double>(engines));
@@ -47,7 +47,7 @@ std::vector<double> rows_by_engine(const BoundInstruction& call, const ChipSpec&
 double slowness(const BoundInstruction& call, const ChipSpec& chip) {
   const std::string& kind = call.instruction.kind->name;
   if (kind == "dma_transpose") {
-    const bool from_hbm = call.space(call.in()) == Space::hbm;
+    const bool from_hbm = call.space(call.in()) == MemorySpace::hbm;
     return 1 / (from_hbm ? chip.dma.transpose_hbm : chip.dma.transpose_sbuf);
   }
   if (kind == "dma_compute") return static_cast<double>(call.inputs.size()) / 2 / chip.dma.compute_factor;
@@ -62,7 +62,7 @@ struct Whole {
 Whole whole_of(const BoundInstruction& call, const View& v, const ChipSpec& chip) {
   const Row row = row_of(v);
   const auto rows =
-      static_cast<double>(call.instruction.kind->indirect != Indirect::none ? call.inputs.back().rows : v.rows);
+      static_cast<double>(call.instruction.kind->indirect != IndirectOperand::none ? call.inputs.back().rows : v.rows);
   return {rows * row.bytes, rows * row.pieces, rows * std::max(1.0, std::ceil(row.bytes / chip.dma.descriptor_most))};
 }
 
@@ -79,7 +79,7 @@ DmaWork dma_work(const BoundInstruction& call, const ChipSpec& chip) {
     most.bytes = std::max(most.bytes, whole.bytes);
     most.pieces = std::max(most.pieces, whole.pieces);
     most.descriptors = std::max(most.descriptors, whole.descriptors);
-    if (call.space(v) != Space::hbm) return;
+    if (call.space(v) != MemorySpace::hbm) return;
     hbm = true;
     through_hbm += whole.bytes;
   };
@@ -97,8 +97,9 @@ DmaWork dma_work(const BoundInstruction& call, const ChipSpec& chip) {
   const double all = std::accumulate(rows.begin(), rows.end(), 0.0);
   const bool nothing = !(most.bytes > 0) || !(all > 0);  // all is masked out: the DMA only takes its turn in its ring
   for (const double r : rows)
-    work.shares.push_back(nothing ? DmaShare{}
-                                  : DmaShare{static_cast<Time>(std::ceil(r * (time / all))), r * (most.bytes / all)});
+    work.shares.push_back(nothing
+                              ? DmaEngineShare{}
+                              : DmaEngineShare{static_cast<Time>(std::ceil(r * (time / all))), r * (most.bytes / all)});
   if (nothing) work.shares.front().time = 1;
   work.bytes = most.bytes;
   work.descriptors = static_cast<std::uint64_t>(most.descriptors);

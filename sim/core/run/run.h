@@ -13,9 +13,9 @@
 namespace trellis::sim::core {
 
 // Observes instructions as they run, in order of time.
-class Observer {
+class InstructionObserver {
  public:
-  virtual ~Observer() = default;
+  virtual ~InstructionObserver() = default;
   virtual void issued(std::uint32_t instruction, const std::int64_t* registers, Time) = 0;  // its waits are over
   virtual void finished(std::uint32_t instruction, Time) = 0;  // its signals are visible from now on
 };
@@ -23,7 +23,7 @@ class Observer {
 struct RunOptions {
   CoreMemory* memory = nullptr;  // null: only timing
   Timeline* timeline = nullptr;  // null: none is kept
-  Observer* observer = nullptr;
+  InstructionObserver* observer = nullptr;
 };
 
 struct StreamTotals {
@@ -46,8 +46,8 @@ struct RunTotals {
 
 // Throws invalid_argument for a deadlock, naming who waits for whom, and for an instruction that the chip lacks. Check
 // the program first: it must satisfy the rules of check.h.
-RunTotals run(const EngineProgram&, const ChipSpec&, const RunOptions& = {});
+RunTotals run(const NeuronCoreProgram&, const ChipSpec&, const RunOptions& = {});
 
-Peaks peaks_of(const ChipSpec&, int cores);  // of so many physical cores, which share one stack of HBM
+HardwarePeaks peaks_of(const ChipSpec&, int cores);  // of so many physical cores, which share one stack of HBM
 
 }  // namespace trellis::sim::core

@@ -9,7 +9,7 @@
 #include <system_error>
 #include <vector>
 
-#include "text/number.h"
+#include "text/number_parsing.h"
 
 namespace trellis::sim {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "sim/hardware/figures/figure_units.h"
 #include "text/nearest.h"
-#include "text/number.h"
+#include "text/number_parsing.h"
 #include "text/refuse.h"
 #include "text/words.h"
 

@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "sim/hardware/report/parts.h"
+#include "sim/hardware/report/html_parts.h"
 
 namespace trellis::sim {
 namespace {
@@ -9,7 +9,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 // Merges spans that lie within one bin of a row's time into one block. Longer spans stay single.
-std::vector<MergedSpan> binned(const Timeline& timeline, const TimelineRows& rows, Time bin) {
+std::vector<MergedSpan> binned(const Timeline& timeline, const TimelineLayout& rows, Time bin) {
   std::vector<MergedSpan> blocks;
   for (const std::uint32_t index : rows.order) {
     const Span& s = timeline.spans[index];
@@ -45,7 +45,7 @@ std::vector<Sample> thinned(const std::vector<Sample>& samples, Time end) {
   return kept;
 }
 
-Json counters(const Timeline& timeline, const TimelineRows& rows) {
+Json counters(const Timeline& timeline, const TimelineLayout& rows) {
   std::vector<std::vector<Sample>> samples(timeline.counters.size());
   for (const Sample& s : timeline.samples) samples[s.counter].push_back(s);
   Json all = Json::array();
@@ -66,7 +66,7 @@ Json counters(const Timeline& timeline, const TimelineRows& rows) {
 
 }  // namespace
 
-MergedSpans blocks_of(const Timeline& timeline, const TimelineRows& rows, std::size_t most) {
+MergedSpans blocks_of(const Timeline& timeline, const TimelineLayout& rows, std::size_t most) {
   MergedSpans result;
   result.blocks = binned(timeline, rows, 0);
   // Each row has at least one block. With one block a row, wider bins change nothing.
@@ -84,7 +84,7 @@ MergedSpans blocks_of(const Timeline& timeline, const TimelineRows& rows, std::s
   return result;
 }
 
-std::string report_data(const Timeline& timeline, const TimelineRows& rows, const MergedSpans& blocks,
+std::string report_data(const Timeline& timeline, const TimelineLayout& rows, const MergedSpans& blocks,
                         const Summary& summary) {
   Json data = {{"end", timeline.end}, {"groups", rows.groups}, {"labels", timeline.labels()}};
   for (std::size_t w = 0; w < wait_count; ++w) data["waits"].push_back(name(static_cast<WaitReason>(w)));
@@ -119,7 +119,7 @@ std::string report_data(const Timeline& timeline, const TimelineRows& rows, cons
   for (std::size_t r = 1; r < first.size(); ++r) first[r] += first[r - 1];
   std::vector<std::uint32_t> critical;  // in order of time
   std::vector<bool> seen(blocks.blocks.size());
-  for (const PathPiece& piece : summary.path) {
+  for (const CriticalPathPiece& piece : summary.path) {
     if (piece.span < 0 || seen[blocks.of[piece.span]]) continue;
     seen[blocks.of[piece.span]] = true;
     critical.push_back(blocks.of[piece.span]);

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "sim/hardware/report/parts.h"
+#include "sim/hardware/report/html_parts.h"
 #include "sim/hardware/timeline/format_quantities.h"
 #include "sim/hardware/timeline/text_buffer.h"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <functional>
 
-#include "sim/hardware/timeline/timeline_rows.h"
+#include "sim/hardware/timeline/timeline_layout.h"
 #include "text/protobuf_writer.h"
 #include "text/refuse.h"
 
@@ -227,7 +227,7 @@ class Writer {
 
   const Timeline& timeline_;
   const Time tick_;
-  const TimelineRows rows_;
+  const TimelineLayout rows_;
   std::vector<std::pair<std::int64_t, std::uint32_t>> arrows_;  // cause and span
   Message trace_, packet_, event_, note_;                       // members to keep their memory
 };

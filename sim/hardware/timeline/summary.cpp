@@ -6,7 +6,7 @@
 #include <map>
 #include <tuple>
 
-#include "sim/hardware/timeline/timeline_rows.h"
+#include "sim/hardware/timeline/timeline_layout.h"
 #include "text/refuse.h"
 
 namespace trellis::sim {
@@ -14,7 +14,7 @@ namespace {
 
 static_assert(wait_count == static_cast<std::size_t>(WaitReason::link) + 1);
 
-std::vector<TrackUse> uses(const Timeline& timeline, const TimelineRows& rows) {
+std::vector<TrackUse> uses(const Timeline& timeline, const TimelineLayout& rows) {
   std::vector<TrackUse> uses(timeline.tracks.size());
   for (std::uint32_t t = 0; t < uses.size(); ++t) uses[t].track = t;
   std::vector<std::uint32_t> order = rows.order;
@@ -61,12 +61,12 @@ RooflinePoint placed(const BandwidthRoof& roof, const Summary& summary) {
   return p;
 }
 
-std::vector<PathTotal> parts_of(const Timeline& timeline, const std::vector<PathPiece>& path) {
+std::vector<CriticalPathTotal> parts_of(const Timeline& timeline, const std::vector<CriticalPathPiece>& path) {
   using Kind = std::tuple<bool, std::uint32_t, bool, WaitReason>;  // unknown, track, waiting, wait
-  std::map<Kind, PathTotal> parts;
+  std::map<Kind, CriticalPathTotal> parts;
   std::map<Kind, std::map<std::uint32_t, Time>> labels;
-  for (const PathPiece& piece : path) {
-    PathTotal part{.unknown = piece.span < 0};
+  for (const CriticalPathPiece& piece : path) {
+    CriticalPathTotal part{.unknown = piece.span < 0};
     std::uint32_t label = 0;
     if (piece.span >= 0) {
       const Span& s = timeline.spans[piece.span];
@@ -76,28 +76,28 @@ std::vector<PathTotal> parts_of(const Timeline& timeline, const std::vector<Path
       label = s.label;
     }
     const Kind kind{part.unknown, part.track, part.waiting, part.wait};
-    PathTotal& sum = parts.try_emplace(kind, part).first->second;
+    CriticalPathTotal& sum = parts.try_emplace(kind, part).first->second;
     sum.time += piece.end - piece.start;
     ++sum.pieces;
     labels[kind][label] += piece.end - piece.start;
   }
-  std::vector<PathTotal> result;
+  std::vector<CriticalPathTotal> result;
   for (auto& [kind, part] : parts) {
     const auto& times = labels[kind];
     part.label = std::ranges::max_element(times, {}, [](const auto& t) { return t.second; })->first;
     part.labels = times.size();
     if (part.time > 0) result.push_back(part);
   }
-  std::ranges::stable_sort(result, std::greater{}, &PathTotal::time);
+  std::ranges::stable_sort(result, std::greater{}, &CriticalPathTotal::time);
   return result;
 }
 
 }  // namespace
 
-Summary summarize(const Timeline& timeline, const Peaks& peaks) {
+Summary summarize(const Timeline& timeline, const HardwarePeaks& peaks) {
   if (!std::isfinite(peaks.flops_per_second) || peaks.flops_per_second < 0)
     text::refuse("a peak of {} flops a second", peaks.flops_per_second);
-  const TimelineRows rows = rows_of(timeline);
+  const TimelineLayout rows = rows_of(timeline);
   Summary summary{.end = timeline.end, .spans = timeline.spans.size(), .peak_flops = peaks.flops_per_second};
   summary.tracks = uses(timeline, rows);
   for (const TrackUse& use : summary.tracks) {

@@ -30,7 +30,7 @@ struct BandwidthRoof {
   std::vector<std::uint32_t> tracks = {};  // whose bytes count; empty: all tracks
 };
 
-struct Peaks {
+struct HardwarePeaks {
   double flops_per_second = 0;  // 0: not known
   std::vector<BandwidthRoof> roofs = {};
 };
@@ -46,14 +46,14 @@ struct RooflinePoint {
 };
 
 // A piece of the critical path: a span at work, or the time between its cause's end and its start.
-struct PathPiece {
+struct CriticalPathPiece {
   std::int64_t span = -1;  // -1: before the first span
   Time start = 0, end = 0;
   bool waiting = false;
 };
 
 // All pieces of one track and kind together.
-struct PathTotal {
+struct CriticalPathTotal {
   std::uint32_t track = 0;
   WaitReason wait = WaitReason::none;  // of pieces that wait
   bool waiting = false, unknown = false;
@@ -70,18 +70,18 @@ struct Summary {
   double peak_flops = 0;
   std::vector<TrackUse> tracks;
   std::vector<RooflinePoint> roofline;
-  std::vector<PathPiece> path;   // without gaps from 0 to end
-  std::vector<PathTotal> parts;  // the longest first
+  std::vector<CriticalPathPiece> path;   // without gaps from 0 to end
+  std::vector<CriticalPathTotal> parts;  // the longest first
 };
 
 // Throws invalid_argument for an inconsistent timeline or impossible peaks.
-Summary summarize(const Timeline&, const Peaks& = {});
+Summary summarize(const Timeline&, const HardwarePeaks& = {});
 
 // Goes back from the last end to what it waited for, and so on. A span without a cause follows the one before it on its
 // track.
-std::vector<PathPiece> critical_path(const Timeline&);
+std::vector<CriticalPathPiece> critical_path(const Timeline&);
 
-std::string words(const Timeline&, const PathTotal&);  // "core 0, tensor: matmul and 3 others"
+std::string words(const Timeline&, const CriticalPathTotal&);  // "core 0, tensor: matmul and 3 others"
 std::string summary_text(const Timeline&, const Summary&, std::size_t most_tracks = 40);
 std::string summary_json(const Timeline&, const Summary&);
 

@@ -28,7 +28,7 @@ Json json_of(const RooflinePoint& p) {
           {"memory_bound", p.memory_bound}};
 }
 
-Json json_of(const Timeline& timeline, const PathTotal& part, Time end) {
+Json json_of(const Timeline& timeline, const CriticalPathTotal& part, Time end) {
   Json json = {{"words", words(timeline, part)},
                {"ps", part.time},
                {"share", static_cast<double>(part.time) / static_cast<double>(end)},
@@ -57,7 +57,7 @@ std::string summary_json(const Timeline& timeline, const Summary& s) {
   json["tracks"] = Json::array();
   for (const TrackUse& use : s.tracks) json["tracks"].push_back(json_of(timeline, use));
   json["critical_path"] = Json::array();
-  for (const PathTotal& part : s.parts) json["critical_path"].push_back(json_of(timeline, part, s.end));
+  for (const CriticalPathTotal& part : s.parts) json["critical_path"].push_back(json_of(timeline, part, s.end));
   json["roofline"] = Json::array();
   for (const RooflinePoint& p : s.roofline) json["roofline"].push_back(json_of(p));
   return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";

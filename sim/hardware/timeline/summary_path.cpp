@@ -42,8 +42,8 @@ class Predecessors {
 
 }  // namespace
 
-std::vector<PathPiece> critical_path(const Timeline& timeline) {
-  std::vector<PathPiece> path;
+std::vector<CriticalPathPiece> critical_path(const Timeline& timeline) {
+  std::vector<CriticalPathPiece> path;
   const std::vector<Span>& spans = timeline.spans;
   if (spans.empty()) return path;
   const Predecessors predecessors(timeline);

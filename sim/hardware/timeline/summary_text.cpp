@@ -93,7 +93,7 @@ std::string_view waiting_words(WaitReason wait) {
 
 }  // namespace
 
-std::string words(const Timeline& timeline, const PathTotal& part) {
+std::string words(const Timeline& timeline, const CriticalPathTotal& part) {
   if (part.unknown) return "nothing that was recorded";
   const std::string others = part.labels == 2  ? " and one other"
                              : part.labels > 2 ? fmt::format(" and {} others", part.labels - 1)

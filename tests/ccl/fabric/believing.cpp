@@ -6,7 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "ccl/transports/libfabric/control/seal.h"
+#include "ccl/transports/libfabric/control/message_authenticator.h"
 #include "tests/ccl/fabric/presences.h"
 
 namespace trellis::ccl::libfabric {
@@ -124,14 +124,14 @@ TEST(Believing, WhoseWordIsJudgedIsNotBlamedForLeaving) {
 }
 
 TEST(Believing, WhatIsNotSealedByTheJobIsNotHeard) {
-  const SealNonce origin{.identity = 7};
-  const Seal ours("secret", origin), theirs("another", origin);
+  const CommunicatorNonce origin{.identity = 7};
+  const MessageAuthenticator ours("secret", origin), theirs("another", origin);
   Presence zero = presence_of(0, 3, soon), one = presence_of(1, 3, soon);
   std::vector<std::byte> body;
   body.resize(one.write_for(0, 0, 4096, body));
   // Takes a datagram as ControlLink does: opens its seal, and then reads the message.
-  const auto take = [&](const Seal& by, std::size_t changed) {
-    std::vector<std::byte> datagram(sizeof(Seal::Head));
+  const auto take = [&](const MessageAuthenticator& by, std::size_t changed) {
+    std::vector<std::byte> datagram(sizeof(MessageAuthenticator::Head));
     datagram.insert(datagram.end(), body.begin(), body.end());
     by.close(datagram);
     if (changed != 0) datagram[changed] ^= std::byte{1};
@@ -142,7 +142,7 @@ TEST(Believing, WhatIsNotSealedByTheJobIsNotHeard) {
   for (const Rank r : {1, 2}) ask(zero, r);
   EXPECT_TRUE(holds_in_time([&] {
     EXPECT_FALSE(take(theirs, 0));
-    EXPECT_FALSE(take(ours, sizeof(Seal::Head) + 9));
+    EXPECT_FALSE(take(ours, sizeof(MessageAuthenticator::Head) + 9));
     return cut_off(zero);
   })) << "what is refused is no sign of life";
   EXPECT_TRUE(take(ours, 0));

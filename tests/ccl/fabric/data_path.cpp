@@ -26,7 +26,7 @@ using namespace std::chrono_literals;
 // What a rank asks of its wires.
 struct Asked {
   std::vector<std::pair<int, std::uint64_t>> writes;  // rail and key of each
-  std::vector<Packet> requests;                       // for pieces that are missing
+  std::vector<PacketHeader> requests;                 // for pieces that are missing
   std::vector<WireOperation*> receives;               // that are posted
   int regions = 0, closed_late = 0;                   // registered; of these, closed after their wire
 };
@@ -63,17 +63,17 @@ class SilentWire : public Wire {
   const WireLimits& limits() const override { return limits_; }
   std::span<const std::byte> address() const override { return {}; }
   fi_addr_t know(std::span<const std::byte>, std::uint32_t peer) override { return peer; }
-  std::unique_ptr<MemoryRegion> region(const FabricMemory&, bool) override {
+  std::unique_ptr<MemoryRegion> region(const MemoryDescription&, bool) override {
     return std::make_unique<LeasedRegion>(is_there_, asked_);
   }
   bool inject(fi_addr_t, const void*, std::size_t) override { return true; }
   bool send(fi_addr_t, const LocalBytes& b, WireOperation&) override {
-    Packet p;
+    PacketHeader p;
     std::memcpy(&p, b.data, sizeof p);
-    if (p.kind == Packet::Kind::ask) asked_.requests.push_back(p);
+    if (p.kind == PacketHeader::Kind::ask) asked_.requests.push_back(p);
     return true;
   }
-  bool write(const Target& to, const LocalBytes&, std::uint32_t, WireOperation&) override {
+  bool write(const WriteTarget& to, const LocalBytes&, std::uint32_t, WireOperation&) override {
     asked_.writes.emplace_back(rail_, to.key);
     return true;
   }
@@ -141,7 +141,7 @@ TEST_F(SilentFabric, APlaceOnAClosedRailIsNotUsedOnTheRailThatTakesItsSlot) {
     data.progress();
   };
   leave({});
-  const Packet packet{.kind = Packet::Kind::grant, .bytes = std::uint64_t{pieces} * bytes};
+  const PacketHeader packet{.kind = PacketHeader::Kind::grant, .bytes = std::uint64_t{pieces} * bytes};
   Grant grant{.bytes = packet.bytes, .piece = bytes};
   for (int rail = 0; rail < settings.rails; ++rail) {
     grant.add(rail);
@@ -180,7 +180,7 @@ TEST_F(SilentFabric, APlaceOnAClosedRailIsNotUsedOnTheRailThatTakesItsSlot) {
 TEST_F(SilentFabric, TheControlLinkClosesItsMemoryBeforeItsWires) {
   {
     ControlLink link(settings_);
-    link.begin(std::vector<Member>(2), Seal("secret", {}));
+    link.begin(std::vector<Member>(2), MessageAuthenticator("secret", {}));
   }
   EXPECT_GT(asked_.regions, 0);
   EXPECT_EQ(asked_.closed_late, 0);

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "ccl/transports/libfabric/control/liveness_probes.h"
-#include "ccl/transports/libfabric/wire/endpoint.h"
+#include "ccl/transports/libfabric/wire/endpoint_wire.h"
 #include "net/socket.h"
 
 namespace trellis::ccl::libfabric {

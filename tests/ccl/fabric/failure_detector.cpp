@@ -52,7 +52,7 @@ TEST(FailureDetector, DataThatAreNotTakenMeanAsMuchAsSilenceWhileARankRuns) {
   Parts zero(0, 2, 10s);
   zero.detector.set_stuck(1, begun);
   EXPECT_TRUE(zero.detector.answers(1, begun + 9s)) << "it is at rest";
-  zero.take(1, [](PublicHead& h) { h.activity.running = true; });
+  zero.take(1, [](PublicStateHeader& h) { h.activity.running = true; });
   EXPECT_TRUE(zero.detector.answers(1, begun + 7s));
   EXPECT_FALSE(zero.detector.answers(1, begun + 8s));
   zero.detector.set_stuck(1, {});
@@ -119,7 +119,7 @@ TEST(FailureDetector, APauseOfThisProcessIsNobodysFailure) {
   zero.detector.look(begun + 1s);
   zero.detector.refused(1, begun + 20s);  // of a connection that was begun before the pause
   EXPECT_TRUE(zero.detector.answers(1, begun + 20s));
-  zero.take(1, [](PublicHead& h) { h.activity.running = true; });
+  zero.take(1, [](PublicStateHeader& h) { h.activity.running = true; });
   zero.detector.set_stuck(1, begun + 20s);
   EXPECT_TRUE(zero.detector.reachable(1, begun + 20200ms));
   EXPECT_FALSE(zero.detector.reachable(1, begun + 20300ms));
@@ -134,7 +134,7 @@ TEST(FailureDetector, WhoHearsNothingOfMostOthersIsCutOff) {
   EXPECT_FALSE(zero.detector.cut_off(begun + 5s)) << "two of four are silent";
   zero.detector.asked(3, begun + 1s);
   EXPECT_TRUE(zero.detector.cut_off(begun + 6s));
-  for (const Rank r : {1, 2}) zero.take(r, [](PublicHead& h) { h.left = true; });
+  for (const Rank r : {1, 2}) zero.take(r, [](PublicStateHeader& h) { h.left = true; });
   EXPECT_FALSE(zero.detector.cut_off(begun + 6s)) << "who has left counts on neither side";
 }
 

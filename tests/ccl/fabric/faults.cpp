@@ -27,7 +27,7 @@ class PromptWire : public Wire {
   const WireLimits& limits() const override { return limits_; }
   std::span<const std::byte> address() const override { return {}; }
   fi_addr_t know(std::span<const std::byte>, std::uint32_t) override { return next_++; }
-  std::unique_ptr<MemoryRegion> region(const FabricMemory&, bool) override { return nullptr; }
+  std::unique_ptr<MemoryRegion> region(const MemoryDescription&, bool) override { return nullptr; }
   bool inject(fi_addr_t, const void* data, std::size_t) override {
     carried_.push_back(static_cast<const int*>(data)[token_at / sizeof(int)]);
     return true;
@@ -35,7 +35,7 @@ class PromptWire : public Wire {
   bool send(fi_addr_t to, const LocalBytes& b, WireOperation& op) override {
     return inject(to, b.data, b.bytes) && ends(op);
   }
-  bool write(const Target&, const LocalBytes&, std::uint32_t, WireOperation& op) override { return ends(op); }
+  bool write(const WriteTarget&, const LocalBytes&, std::uint32_t, WireOperation& op) override { return ends(op); }
   bool send_tagged(fi_addr_t, const LocalBytes&, std::uint32_t, WireOperation& op) override { return ends(op); }
   bool receive(const LocalBytes&, WireOperation&) override { return true; }
   bool receive_tagged(const LocalBytes&, std::uint32_t, WireOperation&) override { return true; }

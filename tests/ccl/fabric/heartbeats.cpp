@@ -13,15 +13,15 @@ using namespace std::chrono_literals;
 constexpr Deadline begun = Deadline() + 1h;
 
 // The head of a message between this rank and another.
-PublicHead head(Rank from, Rank to) {
-  PublicHead h;
+PublicStateHeader head(Rank from, Rank to) {
+  PublicStateHeader h;
   h.from = from;
   h.to = to;
   return h;
 }
 
-PublicHead written(const Heartbeats& beats, Rank to) {
-  PublicHead h = head(0, to);
+PublicStateHeader written(const Heartbeats& beats, Rank to) {
+  PublicStateHeader h = head(0, to);
   beats.write(h);
   return h;
 }
@@ -47,7 +47,7 @@ TEST(Heartbeats, AnAnswerIsThatToTheLastAsk) {
   Parts zero(0, 2, 10s);
   zero.heartbeats.ask(1, begun);
   zero.heartbeats.ask(1, begun);
-  PublicHead h = head(1, 0);
+  PublicStateHeader h = head(1, 0);
   h.answers = 1;
   zero.heartbeats.hear(h, begun);
   EXPECT_TRUE(zero.heartbeats.answered(1, 1));
@@ -59,7 +59,7 @@ TEST(Heartbeats, AnAnswerIsThatToTheLastAsk) {
 
 TEST(Heartbeats, WhoIsAskedOwesAnAnswer) {
   Parts zero(0, 2, 10s);
-  PublicHead h = head(1, 0);
+  PublicStateHeader h = head(1, 0);
   zero.heartbeats.hear(h, begun);
   EXPECT_FALSE(zero.queue.owes(1));
   h.asks = 5;
@@ -78,7 +78,7 @@ std::uint32_t asked_in(Parts& parts, Deadline from, std::chrono::milliseconds ti
 TEST(Heartbeats, NoRankIsAskedFasterThanItAnswers) {
   Parts zero(0, 2, 10s);
   EXPECT_EQ(asked_in(zero, begun, 200ms), 5U);
-  PublicHead h = head(1, 0);
+  PublicStateHeader h = head(1, 0);
   h.answers = zero.heartbeats.asked(1);
   zero.heartbeats.hear(h, begun + 200ms);  // its answer took 200 ms
   zero.detector.heard(1, 0, begun + 200ms);
@@ -89,7 +89,7 @@ TEST(Heartbeats, ARankThatDoesNotAnswerIsAskedSixteenTimesInTheTimeout) {
   Parts zero(0, 2, 10s);
   asked_in(zero, begun, 10s);
   EXPECT_EQ(asked_in(zero, begun + 10s, 10s), 16U);
-  zero.take(1, [](PublicHead& h) { h.left = true; });
+  zero.take(1, [](PublicStateHeader& h) { h.left = true; });
   EXPECT_EQ(asked_in(zero, begun + 20s, 10s), 0U);
 }
 
@@ -107,10 +107,10 @@ TEST(Heartbeats, ASurveyCountsThoseWhoTookPartOrHaveLeft) {
   const std::uint32_t survey = zero.heartbeats.begin_survey();
   EXPECT_EQ(written(zero.heartbeats, 1).survey, survey);
   EXPECT_TRUE(zero.heartbeats.surveyed(0, survey));
-  zero.take(1, [&](PublicHead& h) { h.survey = survey; });
-  zero.take(2, [](PublicHead& h) { h.left = true; });
+  zero.take(1, [&](PublicStateHeader& h) { h.survey = survey; });
+  zero.take(2, [](PublicStateHeader& h) { h.left = true; });
   for (const Rank r : {1, 2, 3}) EXPECT_EQ(zero.heartbeats.surveyed(r, survey), r != 3) << r;
-  PublicHead h = head(1, 0);
+  PublicStateHeader h = head(1, 0);
   h.survey = survey + 4;
   zero.heartbeats.hear(h, begun);
   EXPECT_TRUE(zero.heartbeats.surveyed(0, survey + 4)) << "it takes part in that of another";

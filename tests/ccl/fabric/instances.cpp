@@ -8,7 +8,7 @@
 #include <numeric>
 #include <set>
 
-#include "ccl/transports/libfabric/wire/nearness.h"
+#include "ccl/transports/libfabric/wire/nic_affinity.h"
 
 namespace trellis::ccl::libfabric {
 namespace {

@@ -10,8 +10,8 @@ namespace {
 
 using Some = std::vector<Rank>;
 
-PublicHead written(const JoinBarrier& b) {
-  PublicHead h;
+PublicStateHeader written(const JoinBarrier& b) {
+  PublicStateHeader h;
   b.write(h);
   return h;
 }
@@ -21,7 +21,7 @@ TEST(JoinBarrier, RankZeroTellsWhoIsMissing) {
   EXPECT_EQ(zero.joining.not_joined(), (Some{0, 1, 2}));
   zero.joining.come();
   EXPECT_TRUE(written(zero.joining).joined);
-  zero.take(1, [](PublicHead& h) { h.joined = true; });
+  zero.take(1, [](PublicStateHeader& h) { h.joined = true; });
   EXPECT_EQ(zero.joining.not_joined(), Some{2});
   EXPECT_EQ(zero.joining.settle(JoinOutcome::dropped), JoinOutcome::dropped);
   EXPECT_EQ(written(zero.joining).missing, 2);
@@ -48,7 +48,7 @@ TEST(JoinBarrier, InALargeCommunicatorARankHasJoinedWhenThoseBehindItHave) {
   EXPECT_EQ(two.joining.not_joined(), Some{3});
   EXPECT_FALSE(written(two.joining).joined);
   EXPECT_EQ(written(two.joining).absent, 3);
-  two.take(3, [](PublicHead& h) { h.joined = true; });
+  two.take(3, [](PublicStateHeader& h) { h.joined = true; });
   EXPECT_EQ(two.joining.not_joined(), Some{});
   EXPECT_TRUE(written(two.joining).joined);
   EXPECT_EQ(written(two.joining).absent, -1);

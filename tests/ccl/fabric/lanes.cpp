@@ -6,9 +6,9 @@
 #include <array>
 #include <vector>
 
+#include "ccl/transports/libfabric/lanes/eager_retransmit_queue.h"
 #include "ccl/transports/libfabric/lanes/grant_checksums.h"
 #include "ccl/transports/libfabric/lanes/producer_buffer.h"
-#include "ccl/transports/libfabric/lanes/retransmit_queue.h"
 
 namespace trellis::ccl::libfabric {
 namespace {
@@ -16,9 +16,9 @@ namespace {
 using Numbers = std::vector<std::uint32_t>;
 
 // Resends kept messages, at most `room`. Returns their numbers, and whether all were sent.
-std::pair<Numbers, bool> resent(RetransmitQueue& kept, std::size_t room = 100) {
+std::pair<Numbers, bool> resent(EagerRetransmitQueue& kept, std::size_t room = 100) {
   Numbers numbers;
-  const bool all = kept.resend([&](const Packet& p, std::span<const std::byte> bytes) {
+  const bool all = kept.resend([&](const PacketHeader& p, std::span<const std::byte> bytes) {
     EXPECT_EQ(bytes.size(), p.bytes);
     if (numbers.size() == room) return false;
     numbers.push_back(p.number);
@@ -27,13 +27,13 @@ std::pair<Numbers, bool> resent(RetransmitQueue& kept, std::size_t room = 100) {
   return {numbers, all};
 }
 
-void keep(RetransmitQueue& kept, std::uint32_t number) {
+void keep(EagerRetransmitQueue& kept, std::uint32_t number) {
   const std::vector<std::byte> bytes(number % 5);
   kept.keep({.number = number, .bytes = bytes.size()}, bytes);
 }
 
-TEST(RetransmitQueue, AreResentOnceThePathBeginsAgain) {
-  RetransmitQueue kept;
+TEST(EagerRetransmitQueue, AreResentOnceThePathBeginsAgain) {
+  EagerRetransmitQueue kept;
   for (const std::uint32_t n : {0xfffffffeU, 0xffffffffU, 0U, 1U}) keep(kept, n);
   EXPECT_EQ(resent(kept), std::pair(Numbers{}, true));
   kept.taken(0xffffffff);  // numbers wrap around
@@ -46,8 +46,8 @@ TEST(RetransmitQueue, AreResentOnceThePathBeginsAgain) {
   EXPECT_EQ(resent(kept), std::pair(Numbers{}, true));
 }
 
-TEST(RetransmitQueue, ThoseSentWhileOthersAreStillToBeResentFollowThem) {
-  RetransmitQueue kept;
+TEST(EagerRetransmitQueue, ThoseSentWhileOthersAreStillToBeResentFollowThem) {
+  EagerRetransmitQueue kept;
   for (std::uint32_t n = 0; n < 3; ++n) keep(kept, n);
   kept.begin_again();
   EXPECT_EQ(resent(kept, 2), std::pair(Numbers({0, 1}), false));

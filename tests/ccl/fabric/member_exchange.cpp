@@ -17,7 +17,7 @@ Member member(Rank r) {
 
 // The error with which the rank's exchange of members ends; "": it has learnt of all others.
 std::string heard(Store& store, Rank rank, Rank ranks, Clock::duration patience) {
-  SealNonce origin{.identity = 7};
+  CommunicatorNonce origin{.identity = 7};
   try {
     exchange_members(store, rank, ranks, member(rank), origin, Clock::now() + patience);
     return "";

@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-#include "ccl/transports/libfabric/control/seal.h"
+#include "ccl/transports/libfabric/control/message_authenticator.h"
 #include "ccl/transports/libfabric/data/packet.h"
 #include "ccl/transports/libfabric/lanes/received_grants.h"
 #include "ccl/transports/libfabric/presence/public_state.h"
@@ -27,31 +27,31 @@ namespace {
 
 using Message = std::vector<std::byte>;
 
-constexpr Addressee rank_one{.token = 77, .rank = 1, .ranks = 3, .lanes = 2};
+constexpr ReceiverIdentity rank_one{.token = 77, .rank = 1, .ranks = 3, .lanes = 2};
 
-Message bytes_of(const Packet& p, std::size_t payload) {
+Message bytes_of(const PacketHeader& p, std::size_t payload) {
   Message m(sizeof p + payload, std::byte{1});
   std::memcpy(m.data(), &p, sizeof p);
   return m;
 }
 
-Packet to_rank_one(MessageKind kind, std::uint64_t bytes = 4) {
+PacketHeader to_rank_one(MessageKind kind, std::uint64_t bytes = 4) {
   return {.kind = kind, .lane = 1, .from = 2, .token = 77, .to = 1, .number = 3, .bytes = bytes};
 }
 
 Message grant(const Grant& g, std::uint64_t bytes = 1000) {
   Message m = bytes_of(to_rank_one(MessageKind::grant, bytes), sizeof g);
-  std::memcpy(m.data() + sizeof(Packet), &g, sizeof g);
+  std::memcpy(m.data() + sizeof(PacketHeader), &g, sizeof g);
   return m;
 }
 
 bool is_read(const Message& m) {
-  Packet p;
+  PacketHeader p;
   return read_packet(m, rank_one, p);
 }
 
-Message sealed(const Seal& seal, std::size_t body) {
-  Message m(sizeof(Seal::Head) + body, std::byte{5});
+Message sealed(const MessageAuthenticator& seal, std::size_t body) {
+  Message m(sizeof(MessageAuthenticator::Head) + body, std::byte{5});
   seal.close(m);
   return m;
 }
@@ -60,7 +60,7 @@ TEST(Packets, AreReadWithWhatFollowsThem) {
   using enum MessageKind;
   for (const auto& [kind, payload] : {std::pair{eager, 4}, {announce, 0}, {credit, 0}, {ask, 16}, {lack, 16}}) {
     const Message m = bytes_of(to_rank_one(kind), static_cast<std::size_t>(payload));
-    Packet p;
+    PacketHeader p;
     ASSERT_TRUE(read_packet(m, rank_one, p));
     EXPECT_EQ(payload_of(p, m).size(), static_cast<std::size_t>(payload));
     EXPECT_EQ(p.number, 3U);
@@ -70,9 +70,9 @@ TEST(Packets, AreReadWithWhatFollowsThem) {
 }
 
 TEST(Packets, AreForThisRankFromAnotherOfItsCommunicator) {
-  const Packet good = to_rank_one(MessageKind::credit);
+  const PacketHeader good = to_rank_one(MessageKind::credit);
   ASSERT_TRUE(is_read(bytes_of(good, 0)));
-  std::vector<Packet> wrong(9, good);
+  std::vector<PacketHeader> wrong(9, good);
   wrong[0].token = 78;
   wrong[1].to = 2;
   wrong[2].from = 1;  // its own, sent back
@@ -82,7 +82,7 @@ TEST(Packets, AreForThisRankFromAnotherOfItsCommunicator) {
   wrong[6].version = protocol_version - 1;
   wrong[7].kind = MessageKind::state;
   wrong[8].kind = MessageKind{0};
-  for (const Packet& p : wrong) EXPECT_FALSE(is_read(bytes_of(p, 0))) << &p - wrong.data();
+  for (const PacketHeader& p : wrong) EXPECT_FALSE(is_read(bytes_of(p, 0))) << &p - wrong.data();
 }
 
 TEST(Packets, GrantRoomOfTheirMessageInPiecesThatCanBeNumbered) {
@@ -102,7 +102,7 @@ TEST(Packets, WithABitChangedAreDamagedAndTheirSenderIsKnown) {
   using enum MessageKind;
   for (const auto& [kind, payload] : {std::pair{eager, 4}, {announce, 0}, {credit, 0}, {ask, 16}, {lack, 16}}) {
     const auto bytes = static_cast<std::size_t>(payload);
-    Packet p = to_rank_one(kind);
+    PacketHeader p = to_rank_one(kind);
     Message m = bytes_of(p, bytes);
     p.checksum = checksum_of(p, payload_of(p, m));
     m = bytes_of(p, bytes);
@@ -113,7 +113,7 @@ TEST(Packets, WithABitChangedAreDamagedAndTheirSenderIsKnown) {
       changed[bit / 8] ^= std::byte{1} << bit % 8;
       EXPECT_EQ(sender_of_damaged(changed, rank_one), std::optional<Rank>(2)) << bit;
     }
-    Packet former = to_rank_one(kind);
+    PacketHeader former = to_rank_one(kind);
     former.token = 78;
     Message theirs = bytes_of(former, bytes);
     former.checksum = checksum_of(former, payload_of(former, theirs));
@@ -123,18 +123,18 @@ TEST(Packets, WithABitChangedAreDamagedAndTheirSenderIsKnown) {
 
 // A stranger may repeat at a control port what he has heard at a data port, and the other way round.
 TEST(Packets, AreNotTakenForControlNorControlForThem) {
-  const Seal seal("secret", {.identity = 77});
+  const MessageAuthenticator seal("secret", {.identity = 77});
   EXPECT_TRUE(seal.open(bytes_of(to_rank_one(MessageKind::eager, 400), 400)).empty());
-  Message state = sealed(seal, sizeof(PublicHead));
+  Message state = sealed(seal, sizeof(PublicStateHeader));
   EXPECT_FALSE(is_read(state));
-  const Packet head = to_rank_one(MessageKind::state);
+  const PacketHeader head = to_rank_one(MessageKind::state);
   std::memcpy(state.data() + 8, std::bit_cast<std::array<std::byte, sizeof head>>(head).data() + 8, sizeof head - 8);
   EXPECT_FALSE(is_read(state));
 }
 
-TEST(Seal, OpensWhatARankOfTheJobHasSealedAndNothingElse) {
-  const SealNonce origin = fresh_origin();
-  const Seal mine("secret", origin), theirs("secret", origin);
+TEST(MessageAuthenticator, OpensWhatARankOfTheJobHasSealedAndNothingElse) {
+  const CommunicatorNonce origin = fresh_origin();
+  const MessageAuthenticator mine("secret", origin), theirs("secret", origin);
   const Message m = sealed(mine, 90);
   Message longer = m;
   longer.resize(200);
@@ -152,13 +152,13 @@ TEST(Seal, OpensWhatARankOfTheJobHasSealedAndNothingElse) {
     EXPECT_TRUE(theirs.open(std::span(m).first(size)).empty()) << size;
 }
 
-TEST(Seal, NeedsTheSecretAndTheOrigin) {
-  const SealNonce origin = fresh_origin(), other = fresh_origin();
-  const Message m = sealed(Seal("secret", origin), 30);
-  EXPECT_FALSE(Seal("secret", origin).open(m).empty());
-  EXPECT_TRUE(Seal("", origin).open(m).empty());
-  EXPECT_TRUE(Seal("secret", {.identity = other.identity, .nonce = origin.nonce}).open(m).empty());
-  EXPECT_TRUE(Seal("secret", {.identity = origin.identity, .nonce = other.nonce}).open(m).empty());
+TEST(MessageAuthenticator, NeedsTheSecretAndTheOrigin) {
+  const CommunicatorNonce origin = fresh_origin(), other = fresh_origin();
+  const Message m = sealed(MessageAuthenticator("secret", origin), 30);
+  EXPECT_FALSE(MessageAuthenticator("secret", origin).open(m).empty());
+  EXPECT_TRUE(MessageAuthenticator("", origin).open(m).empty());
+  EXPECT_TRUE(MessageAuthenticator("secret", {.identity = other.identity, .nonce = origin.nonce}).open(m).empty());
+  EXPECT_TRUE(MessageAuthenticator("secret", {.identity = origin.identity, .nonce = other.nonce}).open(m).empty());
 }
 
 TEST(ReceivedGrants, AreKnownByTheirPlaceAndBounded) {

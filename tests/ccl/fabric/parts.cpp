@@ -12,10 +12,10 @@
 #include <utility>
 #include <vector>
 
-#include "ccl/transports/libfabric/data/known_peer.h"
-#include "ccl/transports/libfabric/lanes/piece_reassembly.h"
+#include "ccl/transports/libfabric/data/peer_addresses.h"
+#include "ccl/transports/libfabric/lanes/piece_arrival_tracker.h"
 #include "ccl/transports/libfabric/presence/public_state.h"
-#include "ccl/transports/libfabric/rails/rails.h"
+#include "ccl/transports/libfabric/rails/rail_load_balancer.h"
 #include "ccl/transports/libfabric/rails/stall_detector.h"
 
 namespace trellis::ccl::libfabric {
@@ -23,8 +23,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-TEST(PieceReassembly, APieceCountsOnceWhateverTheOrder) {
-  PieceReassembly all;
+TEST(PieceArrivalTracker, APieceCountsOnceWhateverTheOrder) {
+  PieceArrivalTracker all;
   const std::uint32_t a = all.open(3, 7, true).value(), b = all.open(1, 2, true).value();
   EXPECT_EQ(all.land(a + 2), 7);
   EXPECT_EQ(all.land(a + 2), -1);
@@ -37,8 +37,8 @@ TEST(PieceReassembly, APieceCountsOnceWhateverTheOrder) {
   EXPECT_TRUE(all.complete(a));
 }
 
-TEST(PieceReassembly, WhatComesAfterTheEndIsIgnored) {
-  PieceReassembly all;
+TEST(PieceArrivalTracker, WhatComesAfterTheEndIsIgnored) {
+  PieceArrivalTracker all;
   const std::uint32_t old = all.open(2, 1, true).value();
   all.close(old);
   EXPECT_EQ(all.land(old), -1);
@@ -52,19 +52,19 @@ TEST(PieceReassembly, WhatComesAfterTheEndIsIgnored) {
 
 // A thousand earlier processes had four landings open each. At most one of these is mistaken for a landing of this
 // process, so pieces that arrive late from an earlier process are practically never accepted.
-TEST(PieceReassembly, ThoseOfAFormerProcessAreOthers) {
-  PieceReassembly all(PieceReassembly::most_places, 1);
+TEST(PieceArrivalTracker, ThoseOfAFormerProcessAreOthers) {
+  PieceArrivalTracker all(PieceArrivalTracker::most_places, 1);
   for (int i = 0; i < 4; ++i) all.open(1, 0, true);
   int taken = 0;
   for (std::uint64_t seed = 2; seed < 1002; ++seed) {
-    PieceReassembly former(PieceReassembly::most_places, seed);
+    PieceArrivalTracker former(PieceArrivalTracker::most_places, seed);
     for (int i = 0; i < 4; ++i) taken += all.land(former.open(1, 0, true).value()) >= 0;
   }
   EXPECT_LE(taken, 1);
 }
 
-TEST(PieceReassembly, OneWaitsForAPlaceAndHalfAreForThoseWhoseSenderWaits) {
-  PieceReassembly all(4, 9);
+TEST(PieceArrivalTracker, OneWaitsForAPlaceAndHalfAreForThoseWhoseSenderWaits) {
+  PieceArrivalTracker all(4, 9);
   const std::uint32_t first = all.open(1, 0, false).value();
   EXPECT_TRUE(all.open(1, 1, false));
   EXPECT_FALSE(all.has_room(false));
@@ -80,12 +80,12 @@ TEST(PieceReassembly, OneWaitsForAPlaceAndHalfAreForThoseWhoseSenderWaits) {
   EXPECT_EQ(all.land(first), 0);
   all.close(first);
   EXPECT_TRUE(all.open(1, 5, true));
-  EXPECT_FALSE(PieceReassembly(1).open(1, 0, false));
-  EXPECT_TRUE(PieceReassembly(1).open(1, 0, true));
+  EXPECT_FALSE(PieceArrivalTracker(1).open(1, 0, false));
+  EXPECT_TRUE(PieceArrivalTracker(1).open(1, 0, true));
 }
 
-TEST(PieceReassembly, EveryPlaceCanBeUsed) {
-  PieceReassembly all(PieceReassembly::most_places, 3);
+TEST(PieceArrivalTracker, EveryPlaceCanBeUsed) {
+  PieceArrivalTracker all(PieceArrivalTracker::most_places, 3);
   std::vector<std::uint32_t> open;
   while (const auto first = all.open(2, static_cast<Rank>(open.size()), true)) open.push_back(*first);
   ASSERT_EQ(open.size(), 4096U);
@@ -99,7 +99,7 @@ std::vector<std::size_t> shares(std::span<const double> speeds, std::size_t piec
     Deadline posted, ends;
   };
   constexpr std::size_t bytes = 1000;
-  Rails rails(static_cast<int>(speeds.size()));
+  RailLoadBalancer rails(static_cast<int>(speeds.size()));
   std::vector<std::size_t> got(speeds.size());
   std::vector<Deadline> free(speeds.size());
   std::vector<Piece> under_way;
@@ -122,7 +122,7 @@ std::vector<std::size_t> shares(std::span<const double> speeds, std::size_t piec
   return got;
 }
 
-TEST(Rails, GetBytesInProportionToTheirSpeed) {
+TEST(RailLoadBalancer, GetBytesInProportionToTheirSpeed) {
   const auto two = shares(std::array{3.0, 1.0}, 4000, 16);
   EXPECT_NEAR(static_cast<double>(two[0]) / static_cast<double>(two[1]), 3, 0.3);
   const auto three = shares(std::array{1.0, 1.0, 2.0}, 4000, 16);
@@ -132,7 +132,7 @@ TEST(Rails, GetBytesInProportionToTheirSpeed) {
 // The pieces that each of two rails gets. Each is done after 20 ns, as over TCP when the socket has room; but every
 // `each`-th one on the second rail takes `late`.
 std::array<int, 2> turns(std::chrono::nanoseconds late, int each) {
-  Rails rails(2);
+  RailLoadBalancer rails(2);
   std::array<int, 2> got = {};
   Deadline now{};
   for (int i = 0; i < 1000; ++i) {
@@ -146,13 +146,13 @@ std::array<int, 2> turns(std::chrono::nanoseconds late, int each) {
   return got;
 }
 
-TEST(Rails, GetAPieceEachInTurnWhenEachIsDoneAtOnce) {
+TEST(RailLoadBalancer, GetAPieceEachInTurnWhenEachIsDoneAtOnce) {
   EXPECT_EQ(turns(20ns, 1)[0], 500);
   EXPECT_EQ(turns(50ns, 1)[0], 500) << "so much is by chance";
   EXPECT_EQ(turns(1s, 10)[0], 500) << "one in ten was late";
 }
 
-TEST(Rails, TheSlowestStillGetsSome) {
+TEST(RailLoadBalancer, TheSlowestStillGetsSome) {
   const int got = turns(1s, 1)[1];
   EXPECT_GT(got, 1000 / 10);
   EXPECT_LT(got, 1000 / 6);
@@ -160,11 +160,11 @@ TEST(Rails, TheSlowestStillGetsSome) {
 
 // Pieces take a nanosecond to a second, at random, as on a busy machine. A rail must not count as more than eight times
 // slower than another for that.
-TEST(Rails, NoneGoesWithoutWhateverTimePiecesTake) {
+TEST(RailLoadBalancer, NoneGoesWithoutWhateverTimePiecesTake) {
   for (unsigned seed = 0; seed < 50; ++seed)
     for (const int count : {2, 3}) {
       std::mt19937 random(seed);
-      Rails rails(count);
+      RailLoadBalancer rails(count);
       std::vector<int> got(static_cast<std::size_t>(count));
       Deadline now{};
       constexpr int pieces = 3000;
@@ -180,8 +180,8 @@ TEST(Rails, NoneGoesWithoutWhateverTimePiecesTake) {
     }
 }
 
-TEST(Rails, AFullOneHoldsUpNoPiece) {
-  Rails rails(2, 2);
+TEST(RailLoadBalancer, AFullOneHoldsUpNoPiece) {
+  RailLoadBalancer rails(2, 2);
   for (int i = 0; i < 2; ++i) rails.posted(1, 10, {});
   for (int i = 0; i < 100; ++i) {
     EXPECT_EQ(rails.choose(10), 0);
@@ -190,8 +190,8 @@ TEST(Rails, AFullOneHoldsUpNoPiece) {
   }
 }
 
-TEST(Rails, TheNextOneTakesThePacketsOfOneThatIsLeft) {
-  Rails rails(3);
+TEST(RailLoadBalancer, TheNextOneTakesThePacketsOfOneThatIsLeft) {
+  RailLoadBalancer rails(3);
   EXPECT_EQ(rails.first(), 0);
   rails.leave(0);
   EXPECT_EQ(rails.first(), 1);
@@ -251,8 +251,8 @@ TEST_F(OverdueRail, TakesNoPauseOfOursForItsOwn) {
   EXPECT_EQ(look(4, 0, 4s, 4s), Is::stopped);
 }
 
-TEST(Rails, OneThatFailsComesLast) {
-  Rails rails(2);
+TEST(RailLoadBalancer, OneThatFailsComesLast) {
+  RailLoadBalancer rails(2);
   for (int i = 0; i < 3; ++i) {
     rails.posted(1, 10, {});
     rails.done(1, 10, {}, false, {});
@@ -263,8 +263,8 @@ TEST(Rails, OneThatFailsComesLast) {
   }
 }
 
-TEST(Rails, TakeSoManyPiecesAtATime) {
-  Rails rails(2, 3);
+TEST(RailLoadBalancer, TakeSoManyPiecesAtATime) {
+  RailLoadBalancer rails(2, 3);
   for (int i = 0; i < 3; ++i) {
     EXPECT_FALSE(rails.full(1));
     rails.posted(1, 10, {});
@@ -278,8 +278,8 @@ TEST(Rails, TakeSoManyPiecesAtATime) {
   EXPECT_FALSE(rails.full(1));
 }
 
-TEST(KnownPeer, ARankIsAskedEverLater) {
-  KnownPeer known;
+TEST(PeerAddresses, ARankIsAskedEverLater) {
+  PeerAddresses known;
   const Deadline begun = Deadline() + 1h;
   std::vector<std::int64_t> asked;
   for (auto at = 0ms; at < 10s; at += 10ms)
@@ -333,8 +333,8 @@ TEST(RailSet, IsAllBelowOneAndSomeOfTheNext) {
 }
 
 // A rail that was given up no longer counts once another rail has taken its slot.
-TEST(Traffic, CountsTheRailThatHasThePlaceOfAFormerOne) {
-  Traffic t(2);
+TEST(DeliveryCounters, CountsTheRailThatHasThePlaceOfAFormerOne) {
+  DeliveryCounters t(2);
   const auto counts = [&] { return std::pair(t.sent_to(1)[0], t.arrivals()(1)[0]); };
   t.sent(1, 0);
   t.arrived(1, 0);
@@ -352,18 +352,14 @@ TEST(Traffic, CountsTheRailThatHasThePlaceOfAFormerOne) {
 
 // Values that no rank writes, each in one field of an otherwise good message.
 TEST(PublicState, IsRefusedWithValuesThatNoRankWrites) {
-  const std::size_t activity = offsetof(PublicHead, activity);
-  const std::pair<std::size_t, int> wrong[] = {{offsetof(PublicHead, joined), 2},
-                                               {offsetof(PublicHead, gives_up), 255},
-                                               {offsetof(PublicHead, left), 4},
-                                               {offsetof(PublicHead, outcome), 3},
-                                               {offsetof(PublicHead, rails_left), 1},
-                                               {activity + offsetof(RankActivity, running), 3},
-                                               {activity + offsetof(RankActivity, divides), 3},
-                                               {activity + offsetof(RankActivity, collective), 14},
-                                               {activity + offsetof(RankActivity, type), 17},
-                                               {activity + offsetof(RankActivity, wire), 200},
-                                               {activity + offsetof(RankActivity, reduction), 6}};
+  const std::size_t activity = offsetof(PublicStateHeader, activity);
+  const std::pair<std::size_t, int> wrong[] = {
+      {offsetof(PublicStateHeader, joined), 2},         {offsetof(PublicStateHeader, gives_up), 255},
+      {offsetof(PublicStateHeader, left), 4},           {offsetof(PublicStateHeader, outcome), 3},
+      {offsetof(PublicStateHeader, rails_left), 1},     {activity + offsetof(RankActivity, running), 3},
+      {activity + offsetof(RankActivity, divides), 3},  {activity + offsetof(RankActivity, collective), 14},
+      {activity + offsetof(RankActivity, type), 17},    {activity + offsetof(RankActivity, wire), 200},
+      {activity + offsetof(RankActivity, reduction), 6}};
   PublicState s;
   std::vector<std::byte> good(public_bytes(s));
   write_public(s, good);
@@ -378,7 +374,7 @@ TEST(PublicState, IsRefusedWithValuesThatNoRankWrites) {
 }
 
 TEST(PublicState, NamesRanksOfItsCommunicator) {
-  PublicHead h{.from = 3, .lost = 1};
+  PublicStateHeader h{.from = 3, .lost = 1};
   EXPECT_TRUE(names_ranks_of(h, 4));
   EXPECT_FALSE(names_ranks_of(h, 3));
   for (std::int32_t* const rank : {&h.to, &h.lost, &h.aborted, &h.missing, &h.activity.waits_for, &h.activity.root})

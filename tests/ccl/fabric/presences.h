@@ -37,7 +37,7 @@ struct Parts {
         verdict(roster, states, detector, heartbeats, queue),
         joining(rank, ranks, states, queue) {}
   // Takes a state as if rank `from` had published it.
-  void take(Rank from, const std::function<void(PublicHead&)>& f) {
+  void take(Rank from, const std::function<void(PublicStateHeader&)>& f) {
     PublicState s = states.of(from);
     s.head.from = from;
     s.head.to = roster.rank();
@@ -51,7 +51,7 @@ struct Parts {
   PublishedStates states;
   FailureDetector detector;
   Heartbeats heartbeats;
-  FailureVerdict verdict;
+  FailureAgreement verdict;
   JoinBarrier joining;
 };
 

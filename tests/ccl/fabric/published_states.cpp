@@ -38,7 +38,7 @@ TEST(PublishedStates, MessagesAreNumberedForEachRank) {
   Parts zero(0, 3, 10s);
   EXPECT_EQ(zero.states.begin_message(1).number, 1U);
   EXPECT_EQ(zero.states.begin_message(2).number, 1U);
-  const PublicHead& h = zero.states.begin_message(1);
+  const PublicStateHeader& h = zero.states.begin_message(1);
   EXPECT_EQ(h.number, 2U);
   EXPECT_EQ(h.version, 3U);
   EXPECT_EQ(h.to, 1);

@@ -186,7 +186,7 @@ class HostsTest(OnHosts):
         self.goes_on_after_a_cut("hybrid")
 
     def test_messages_are_spread_over_the_interfaces(self):
-        """Each takes pieces of them; how many is a matter of how fast each is, which Rails.* tests where time is not real."""
+        """Each takes pieces of them; how many is a matter of how fast each is, which RailLoadBalancer.* tests where time is not real."""
         piece = 128 << 10
         for size in ("256K", "1M", "8M"):
             with self.subTest(size=size):

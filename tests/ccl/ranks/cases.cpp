@@ -6,8 +6,8 @@
 #include <map>
 #include <numeric>
 
-#include "ccl/plan/check.h"
-#include "measure/truth.h"
+#include "ccl/plan/call_check.h"
+#include "measure/expected_results.h"
 #include "schedule/algorithms/algorithm.h"
 #include "tests/ccl/ranks/run.h"
 

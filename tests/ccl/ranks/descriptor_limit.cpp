@@ -15,7 +15,7 @@
 
 #include "ccl/communicator.h"
 #include "ccl/rendezvous/tcp/server.h"
-#include "ccl/rendezvous/tcp/store.h"
+#include "ccl/rendezvous/tcp/store_client.h"
 
 namespace trellis::ccl {
 namespace {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "ccl/transports/libfabric/data/register_region.h"
-#include "ccl/transports/libfabric/data/registrations.h"
+#include "ccl/transports/libfabric/data/registration_cache.h"
 #include "device/device.h"
 #include "device/topology.h"
 
@@ -28,7 +28,7 @@ class NoRegion : public MemoryRegion {
 class NotingWire : public Wire {
  public:
   explicit NotingWire(bool device_memory, int error = 0) : error_(error) { limits_.device_memory = device_memory; }
-  std::unique_ptr<MemoryRegion> region(const FabricMemory& m, bool) override {
+  std::unique_ptr<MemoryRegion> region(const MemoryDescription& m, bool) override {
     asked.push_back(m);
     if (m.dmabuf >= 0) {
       const std::size_t page = 4096, from = m.dmabuf_offset / page * page;
@@ -41,7 +41,7 @@ class NotingWire : public Wire {
     }
     return std::make_unique<NoRegion>();
   }
-  std::vector<FabricMemory> asked;
+  std::vector<MemoryDescription> asked;
   float first = 0;
 
   const WireLimits& limits() const override { return limits_; }
@@ -49,7 +49,7 @@ class NotingWire : public Wire {
   fi_addr_t know(std::span<const std::byte>, std::uint32_t) override { return 0; }
   bool inject(fi_addr_t, const void*, std::size_t) override { return false; }
   bool send(fi_addr_t, const LocalBytes&, WireOperation&) override { return false; }
-  bool write(const Target&, const LocalBytes&, std::uint32_t, WireOperation&) override { return false; }
+  bool write(const WriteTarget&, const LocalBytes&, std::uint32_t, WireOperation&) override { return false; }
   bool send_tagged(fi_addr_t, const LocalBytes&, std::uint32_t, WireOperation&) override { return false; }
   bool receive(const LocalBytes&, WireOperation&) override { return false; }
   bool receive_tagged(const LocalBytes&, std::uint32_t, WireOperation&) override { return false; }
@@ -76,8 +76,8 @@ class DeviceMemory : public testing::Test {
   ~DeviceMemory() override { core->release(memory); }
 
   // What the wire is asked to register for a message from the middle of the memory.
-  FabricMemory asked_of(NotingWire& wire, std::size_t most_kept) const {
-    Registrations all(most_kept, [&](const Registrations::Range& r, bool for_peers) {
+  MemoryDescription asked_of(NotingWire& wire, std::size_t most_kept) const {
+    RegistrationCache all(most_kept, [&](const RegistrationCache::Range& r, bool for_peers) {
       std::vector<std::unique_ptr<MemoryRegion>> regions;
       regions.push_back(register_region(wire, r, for_peers));
       return RegisteredMemory(r, for_peers, std::move(regions));
@@ -93,8 +93,8 @@ class DeviceMemory : public testing::Test {
 
 TEST_F(DeviceMemory, IsRegisteredAsTheDeviceExportsIt) {
   NotingWire wire(true);
-  const FabricMemory whole = asked_of(wire, 4), part = asked_of(wire, 0);
-  EXPECT_EQ(whole.of, FabricMemory::Of::neuron);
+  const MemoryDescription whole = asked_of(wire, 4), part = asked_of(wire, 0);
+  EXPECT_EQ(whole.of, MemoryDescription::Of::neuron);
   EXPECT_EQ(whole.device, core->topology().chip_of_core());
   EXPECT_GT(whole.device, 0);
   EXPECT_EQ(whole.data, memory);
@@ -108,8 +108,8 @@ TEST_F(DeviceMemory, IsRegisteredAsTheDeviceExportsIt) {
 TEST_F(DeviceMemory, IsRegisteredByItsAddressWhereTheProviderKnowsNoDevices) {
   NotingWire wire(false), without_neuron(true, ENOSYS);
   for (NotingWire* one : {&wire, &without_neuron}) {
-    const FabricMemory m = asked_of(*one, 4);
-    EXPECT_EQ(m.of, FabricMemory::Of::host);
+    const MemoryDescription m = asked_of(*one, 4);
+    EXPECT_EQ(m.of, MemoryDescription::Of::host);
     EXPECT_EQ(m.dmabuf, -1);
     EXPECT_EQ(m.data, memory);
   }

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "ccl/group.h"
-#include "device/host/host.h"
+#include "device/host/host_device.h"
 #include "device/native_collective.h"
 #include "kernels/reduce/reduce.h"
 #include "tests/ccl/ranks/run.h"
@@ -208,7 +208,7 @@ struct Ends {
   std::atomic<bool> for_late{false};
 };
 
-class EndsWhenTold : public device::Host, device::NativeCollectives {
+class EndsWhenTold : public device::HostDevice, device::NativeCollectives {
  public:
   EndsWhenTold(Ends& ends, Rank rank) : ends_(ends), rank_(rank) {}
   ~EndsWhenTold() override { ++ends_.closed; }
@@ -218,13 +218,13 @@ class EndsWhenTold : public device::Host, device::NativeCollectives {
   device::NativeWorld join(const device::NativeWorld& proposed) override { return proposed; }
   std::string refuses(const device::NativeCollective&) const override { return ""; }
   device::NativeTurn take_turn() override { return std::make_shared<char>(); }
-  std::unique_ptr<device::NativeRun> start(const device::NativeCollective&, device::NativeTurn) override {
+  std::unique_ptr<device::NativeCollectiveRun> start(const device::NativeCollective&, device::NativeTurn) override {
     ++ends_.begun;
     return std::make_unique<Run>(ends_, rank_);
   }
 
  private:
-  class Run : public device::NativeRun {
+  class Run : public device::NativeCollectiveRun {
    public:
     Run(Ends& ends, Rank rank) : ends_(ends), rank_(rank) {}
     bool done() override { return rank_ == Ends::late ? ends_.for_late.load() : ends_.begun == ends_.ranks; }

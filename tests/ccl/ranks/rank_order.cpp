@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "ccl/plan/check.h"
+#include "ccl/plan/call_check.h"
 #include "ccl/transports/libfabric/wire/library.h"
 #include "tests/ccl/ranks/cases.h"
 #include "tests/ccl/ranks/run.h"

@@ -144,8 +144,8 @@ std::string run_processes(Rank ranks, const RankFunction& f, const Config& confi
 std::string run_ranks(std::string_view transport, Rank ranks, const RankFunction& f, const Config& config) {
   Config c = config;
   c.transport = transport;
-  return transport_named(transport).reach == TransportKind::Reach::process ? run_threads(ranks, f, c)
-                                                                           : run_processes(ranks, f, c);
+  return transport_named(transport).reach == TransportFactory::Reach::process ? run_threads(ranks, f, c)
+                                                                              : run_processes(ranks, f, c);
 }
 
 std::atomic<int>& seen_by_all() {
@@ -209,7 +209,8 @@ std::string over_each_transport(const std::function<std::string(const std::strin
 
 std::vector<std::string> between_processes() {
   std::vector<std::string> names = usable_transports();
-  std::erase_if(names, [](const std::string& n) { return transport_named(n).reach == TransportKind::Reach::process; });
+  std::erase_if(names,
+                [](const std::string& n) { return transport_named(n).reach == TransportFactory::Reach::process; });
   return names;
 }
 

@@ -58,7 +58,7 @@ std::string over_each_transport(const std::function<std::string(const std::strin
 inline auto every_transport() { return testing::ValuesIn(usable_transports()); }
 std::vector<std::string> between_processes();  // those whose ranks are processes
 inline bool across_hosts(std::string_view transport) {
-  return transport_named(transport).reach == TransportKind::Reach::hosts;
+  return transport_named(transport).reach == TransportFactory::Reach::hosts;
 }
 // Pairs of a usable transport and a number of ranks: from `on_hosts` if the transport crosses hosts, which takes more
 // time, else from `all`.

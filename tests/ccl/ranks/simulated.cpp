@@ -13,7 +13,7 @@
 #include "ccl/failure/rank_dump.h"
 #include "ccl/group.h"
 #include "device/capabilities.h"
-#include "device/host/host.h"
+#include "device/host/host_device.h"
 #include "sim/cluster/choose/algorithm_choice.h"
 #include "sim/cluster/choose/pricer.h"
 #include "tests/ccl/ranks/cases.h"
@@ -247,11 +247,11 @@ class SlowTime : public device::SimulatedTime {
 };
 
 // A host with simulated time that holds up its rank at a point of every operation.
-class Slow : public device::Host {
+class Slow : public device::HostDevice {
  public:
-  explicit Slow(std::optional<Point> point) : Host("slow", std::size_t{1} << 20), point_(point), time_(point) {}
+  explicit Slow(std::optional<Point> point) : HostDevice("slow", std::size_t{1} << 20), point_(point), time_(point) {}
   device::Capabilities capabilities() const override {
-    device::Capabilities c = Host::capabilities();
+    device::Capabilities c = HostDevice::capabilities();
     c.add(device::Capability::simulated_time);
     return c;
   }
@@ -259,7 +259,7 @@ class Slow : public device::Host {
   void reduce(kernels::Reduction op, kernels::DType type, std::span<const void* const> sources, void* dst,
               std::size_t count, const kernels::ReduceOptions& how) override {
     wait_at(Point::within, point_);
-    Host::reduce(op, type, sources, dst, count, how);
+    HostDevice::reduce(op, type, sources, dst, count, how);
   }
 
  private:

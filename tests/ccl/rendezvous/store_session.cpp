@@ -1,5 +1,5 @@
 // The protocol of TCP stores, without connections: nobody between two ends can change anything unnoticed.
-#include "ccl/rendezvous/tcp/server_codec.h"
+#include "ccl/rendezvous/tcp/store_server_codec.h"
 
 #include <gtest/gtest.h>
 
@@ -19,7 +19,7 @@ struct Pair {
   }
   explicit Pair(const net::Transcript& said = fresh())
       : server(said), sent(said.key(net::Side::caller)), heard(said.key(net::Side::listener)) {}
-  ServerCodec server;
+  StoreServerCodec server;
   FrameChain sent, heard;
 };
 
@@ -28,7 +28,7 @@ Bytes set_of(const std::string& key) {
 }
 
 // What the server makes of bytes: the keys that it is asked for, or "refused".
-std::string heard_of(ServerCodec& server, const Bytes& bytes) {
+std::string heard_of(StoreServerCodec& server, const Bytes& bytes) {
   std::string keys;
   try {
     server.take(bytes);
@@ -39,7 +39,7 @@ std::string heard_of(ServerCodec& server, const Bytes& bytes) {
   return keys;
 }
 
-TEST(ServerCodec, FramesComeOutAsTheyWentIn) {
+TEST(StoreServerCodec, FramesComeOutAsTheyWentIn) {
   Pair p;
   Bytes all;
   for (const char* key : {"a", "b", "c"}) std::ranges::copy(p.sent.frame(set_of(key)), std::back_inserter(all));
@@ -47,7 +47,7 @@ TEST(ServerCodec, FramesComeOutAsTheyWentIn) {
   EXPECT_FALSE(p.server.in_the_middle());
 }
 
-TEST(ServerCodec, EveryFlippedBitIsNoticed) {
+TEST(StoreServerCodec, EveryFlippedBitIsNoticed) {
   const std::size_t bits = 8 * Pair().sent.frame(set_of("key")).size();
   for (std::size_t bit = 0; bit < bits; ++bit) {
     Pair p;
@@ -61,7 +61,7 @@ TEST(ServerCodec, EveryFlippedBitIsNoticed) {
   }
 }
 
-TEST(ServerCodec, FramesLeftOutRepeatedSwappedOrSentBackAreNoticed) {
+TEST(StoreServerCodec, FramesLeftOutRepeatedSwappedOrSentBackAreNoticed) {
   const auto refused_after = [](const std::vector<int>& order) {
     Pair p;
     const Bytes frames[] = {p.sent.frame(set_of("0")), p.sent.frame(set_of("1")), p.heard.frame(set_of("back"))};
@@ -77,7 +77,7 @@ TEST(ServerCodec, FramesLeftOutRepeatedSwappedOrSentBackAreNoticed) {
 }
 
 // The keys of a connection depend on all that was said in its greeting, so another one with the same secret has others.
-TEST(ServerCodec, FramesOfOneConnectionAreNoneOfAnother) {
+TEST(StoreServerCodec, FramesOfOneConnectionAreNoneOfAnother) {
   Pair one, other;
   EXPECT_EQ(heard_of(other.server, one.sent.frame(set_of("key"))), "refused");
 }

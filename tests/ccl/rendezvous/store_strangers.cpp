@@ -14,10 +14,10 @@
 #include <system_error>
 #include <thread>
 
-#include "ccl/rendezvous/tcp/frame.h"
+#include "ccl/rendezvous/tcp/authenticated_frame.h"
 #include "ccl/rendezvous/tcp/greeting.h"
 #include "ccl/rendezvous/tcp/server.h"
-#include "ccl/rendezvous/tcp/store.h"
+#include "ccl/rendezvous/tcp/store_client.h"
 #include "net/sha256.h"
 #include "tests/ccl/rendezvous/relay.h"
 #include "tests/why.h"

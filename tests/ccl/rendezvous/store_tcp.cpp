@@ -12,7 +12,7 @@
 #include <system_error>
 #include <thread>
 
-#include "ccl/rendezvous/tcp/frame.h"
+#include "ccl/rendezvous/tcp/authenticated_frame.h"
 #include "ccl/rendezvous/tcp/greeting.h"
 #include "ccl/rendezvous/tcp/message.h"
 #include "ccl/rendezvous/tcp/server.h"

@@ -104,7 +104,7 @@ TEST(NrtRest, WhatIsRefusedSaysWhy) {
   EXPECT_EQ(poll(&one, 1, 0), 0);
   int second = -1;
   EXPECT_EQ(n->nrt_debug_client_connect(0, &second), Status::invalid) << "one client a core";
-  nrt::DebugHeader header{};
+  nrt::DebugEventHeader header{};
   void* payload = nullptr;
   EXPECT_EQ(n->nrt_debug_client_read_one_event(fd, &header, &payload), Status::queue_empty);
   n->nrt_debug_client_connect_close(fd);

@@ -79,7 +79,7 @@ TEST_P(NrtCollectives, GiveTheRightNumbersAndTakeTime) {
     n->nrta_error_tracker_create(c, &errors);
     for (int round = 0; round < 2; ++round) {
       nrt::CollectiveContext* context = nullptr;
-      ASSERT_EQ(n->nrta_cc_prepare(&comm, &ins, &outs, nrt::Element::f32, p.op, p.kind, &context), Status::success)
+      ASSERT_EQ(n->nrta_cc_prepare(&comm, &ins, &outs, nrt::NrtDType::f32, p.op, p.kind, &context), Status::success)
           << n.why();
       nrt::Sequence s = 0;
       ASSERT_EQ(n->nrta_cc_schedule(&context, 0, errors, &s), Status::success) << n.why();
@@ -131,7 +131,7 @@ TEST(NrtTogether, AMemberWhoIsLateForACollectiveDoesNotMeetTheNext) {
       nrt::CommInfo comm{group, c, 2, c, 2, c};
       nrt::TensorList list{&tensors[i], 1};
       nrt::CollectiveContext* context = nullptr;
-      n->nrta_cc_prepare(&comm, &list, &list, nrt::Element::f32, nrt::ReduceKind::add, nrt::CollectiveKind::all_reduce,
+      n->nrta_cc_prepare(&comm, &list, &list, nrt::NrtDType::f32, nrt::ReduceKind::add, nrt::CollectiveKind::all_reduce,
                          &context);
       ASSERT_EQ(n->nrta_cc_schedule(&context, 0, errors, &sequences[i]), Status::success) << n.why();
     }
@@ -158,12 +158,12 @@ TEST(NrtTogether, WrongCollectivesAreRefused) {
   std::uint32_t group[] = {0, 1}, twice[] = {0, 0};
   nrt::CommInfo comm{group, 0, 2, 0, 2, 0};
   nrt::CollectiveContext* context = nullptr;
-  const auto prepare = [&](nrt::CommInfo& c, nrt::Tensor* in, nrt::Tensor* out, nrt::Element element,
+  const auto prepare = [&](nrt::CommInfo& c, nrt::Tensor* in, nrt::Tensor* out, nrt::NrtDType element,
                            nrt::ReduceKind op) {
     nrt::TensorList ins{&in, 1}, outs{&out, 1};
     return n->nrta_cc_prepare(&c, &ins, &outs, element, op, nrt::CollectiveKind::all_reduce, &context);
   };
-  using enum nrt::Element;
+  using enum nrt::NrtDType;
   EXPECT_EQ(prepare(comm, a, b, f32, nrt::ReduceKind::add), Status::invalid) << "sizes";
   EXPECT_EQ(prepare(comm, a, other, f32, nrt::ReduceKind::add), Status::invalid) << "cores";
   EXPECT_EQ(prepare(comm, a, a, unknown, nrt::ReduceKind::add), Status::invalid);

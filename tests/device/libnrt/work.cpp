@@ -58,7 +58,7 @@ TEST(Nrt, AModelTellsOfItsTensors) {
   EXPECT_STREQ(all[2].name, "out");
   EXPECT_EQ(all[2].usage, nrt::TensorUsage::output);
   EXPECT_EQ(all[0].usage, nrt::TensorUsage::input);
-  EXPECT_EQ(all[0].dtype, nrt::Element::f32);
+  EXPECT_EQ(all[0].dtype, nrt::NrtDType::f32);
   EXPECT_EQ(all[0].size, sample_numbers * 4);
   EXPECT_EQ(all[0].ndim, 1u);
   EXPECT_EQ(all[0].shape[0], sample_numbers);

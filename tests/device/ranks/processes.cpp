@@ -52,7 +52,7 @@ TEST(NrtProcesses, GatherAndReduceOverTheHubOfDevice0) {
     nrt::TensorList list{&t, 1};
     nrt::CollectiveContext* context = nullptr;
     nrt::Sequence s = 0;
-    n->nrta_cc_prepare(&comm, &list, &list, nrt::Element::f32, nrt::ReduceKind::add, nrt::CollectiveKind::all_reduce,
+    n->nrta_cc_prepare(&comm, &list, &list, nrt::NrtDType::f32, nrt::ReduceKind::add, nrt::CollectiveKind::all_reduce,
                        &context);
     if (n->nrta_cc_schedule(&context, 0, nullptr, &s) != Status::success) return false;
     for (bool done = false; !done;)

@@ -34,23 +34,23 @@ constexpr Described machines[] = {
     {"an impossibly large cache", 32 * kib, mib, 64 * gib},
 };
 
-std::vector<Subject> all_subjects() {
-  std::vector<Subject> all = speed_subjects();
-  for (const Subject& s : limit_loops()) all.push_back(s);
+std::vector<TimedKernel> all_subjects() {
+  std::vector<TimedKernel> all = speed_subjects();
+  for (const TimedKernel& s : limit_loops()) all.push_back(s);
   return all;
 }
 
-std::size_t read_bytes(const Subject& s, std::size_t i, std::size_t n) {
+std::size_t read_bytes(const TimedKernel& s, std::size_t i, std::size_t n) {
   return n * size_of(s.kernel->reads[std::min(i, s.kernel->reads.size() - 1)]);
 }
 
 TEST(MachinesOfOtherCaches, EveryOperandLiesInTheArenaAndOverlapsNoOther) {
-  const std::vector<Subject> subjects = all_subjects();
+  const std::vector<TimedKernel> subjects = all_subjects();
   for (const Described& m : machines) {
     const std::size_t arena = arena_bytes(subjects, m.cpu());
-    for (const Subject& s : subjects)
-      for (const Regime regime : regimes) {
-        const SubjectLayout layout = layout_of(s, touched_bytes(regime, m.cpu()));
+    for (const TimedKernel& s : subjects)
+      for (const WorkingSetLevel regime : regimes) {
+        const OperandLayout layout = layout_of(s, touched_bytes(regime, m.cpu()));
         std::vector<std::pair<std::size_t, std::size_t>> operands;
         for (std::size_t w = 0; w < layout.writes.size(); ++w)
           operands.emplace_back(layout.writes[w], layout.writes[w] + (s.kernel->sums ? parts_of(layout.n) : layout.n) *
@@ -72,19 +72,19 @@ TEST(MachinesOfOtherCaches, EveryOperandLiesInTheArenaAndOverlapsNoOther) {
 // more than that cache holds.
 TEST(MachinesOfOtherCaches, ACallTouchesWhatItsRegimeSays) {
   for (const Described& m : machines) {
-    EXPECT_LE(touched_bytes(Regime::l1, m.cpu()), m.l1) << m.name;
-    EXPECT_LE(touched_bytes(Regime::l2, m.cpu()), m.l2) << m.name;
-    EXPECT_GT(touched_bytes(Regime::memory, m.cpu()), 2 * std::max(m.l2, m.l3)) << m.name;
+    EXPECT_LE(touched_bytes(WorkingSetLevel::l1, m.cpu()), m.l1) << m.name;
+    EXPECT_LE(touched_bytes(WorkingSetLevel::l2, m.cpu()), m.l2) << m.name;
+    EXPECT_GT(touched_bytes(WorkingSetLevel::memory, m.cpu()), 2 * std::max(m.l2, m.l3)) << m.name;
   }
 }
 
 TEST(MachinesOfOtherCaches, ATimingIsANumberWhereCachesAreTiny) {
   const Cpu tiny = Described{"", 64, 64, 64}.cpu();
-  const std::vector<Subject> subjects = speed_subjects();
+  const std::vector<TimedKernel> subjects = speed_subjects();
   const TimingArena arena(subjects, tiny);
-  for (const Subject& s : subjects)
+  for (const TimedKernel& s : subjects)
     if (s.kernel->sums || s.sources == 8)
-      for (const Regime regime : regimes) {
+      for (const WorkingSetLevel regime : regimes) {
         const RelativeSpeed speed = speed_of(arena, s, regime, 1, 1);
         EXPECT_TRUE(std::isfinite(speed.fraction_of_limit) && speed.bytes_per_s > 0) << s.kernel->name;
       }
@@ -104,8 +104,8 @@ TEST(MachinesOfOtherCaches, LittleMemoryIsRefusedBeforeItIsTouched) {
 TEST(MachinesOfOtherCaches, ASubjectThatTheArenaWasNotMadeForIsRefused) {
   const Cpu small = Described{"", kib, 2 * kib, 4 * kib}.cpu();
   const TimingArena arena({}, small);
-  const Subject wide{&kernel_named("reduce.sum.f32.nearest"), 64};
-  EXPECT_THROW(speed_of(arena, wide, Regime::memory, 1, 1), std::invalid_argument);
+  const TimedKernel wide{&kernel_named("reduce.sum.f32.nearest"), 64};
+  EXPECT_THROW(speed_of(arena, wide, WorkingSetLevel::memory, 1, 1), std::invalid_argument);
 }
 
 }  // namespace

@@ -20,9 +20,9 @@ TEST_P(Ships, ReadsBackAsItself) {
     for (const char* size : {"K", "N"}) a.set(size, "512");
   }
   const ChipSpec chip = chip_named("trn2");
-  const EngineProgram p = program.build(a, chip);
+  const NeuronCoreProgram p = program.build(a, chip);
   const std::string text = print(p);
-  const EngineProgram again = parse(text);
+  const NeuronCoreProgram again = parse(text);
   EXPECT_EQ(print(again), text);
   EXPECT_EQ(run(again, chip).time, run(p, chip).time);
 }

@@ -7,11 +7,11 @@
 #include <random>
 #include <set>
 
-#include "sim/core/backend/hazards.h"
+#include "sim/core/backend/dependency_graph.h"
 #include "sim/core/check/check.h"
 #include "sim/core/check/race_detector.h"
-#include "sim/core/program/footprint.h"
 #include "sim/core/program/instruction_kind.h"
+#include "sim/core/program/operand_footprint.h"
 #include "sim/core/run/core_memory.h"
 #include "sim/core/run/run.h"
 #include "tests/why.h"
@@ -19,17 +19,17 @@
 namespace trellis::sim::core {
 namespace {
 
-// Builds a Draft, the input of the back end, from buffers and instructions.
+// Builds an UnscheduledProgram, the input of the back end, from buffers and instructions.
 struct Kernel {
-  Draft draft;
+  UnscheduledProgram draft;
 
-  std::int32_t buffer(const std::string& name, Space space, std::int64_t bytes, std::int32_t site,
-                      Role role = Role::internal) {
+  std::int32_t buffer(const std::string& name, MemorySpace space, std::int64_t bytes, std::int32_t site,
+                      BufferRole role = BufferRole::internal) {
     draft.program.buffers.push_back({.name = name,
                                      .space = space,
                                      .type = DType::f32,
                                      .role = role,
-                                     .partitions = space == Space::hbm ? 1 : 128,
+                                     .partitions = space == MemorySpace::hbm ? 1 : 128,
                                      .bytes = bytes});
     draft.sites.push_back(site);
     draft.placed.push_back(false);
@@ -63,13 +63,13 @@ constexpr std::int32_t columns = 2048;
 Kernel doubled(int turns, bool anew = true) {
   Kernel k;
   const std::int64_t row = std::int64_t{turns} * columns * 4;
-  const auto from = k.buffer("from", Space::hbm, 128 * row, 0, Role::input);
-  const auto to = k.buffer("to", Space::hbm, 128 * row, 1, Role::output);
+  const auto from = k.buffer("from", MemorySpace::hbm, 128 * row, 0, BufferRole::input);
+  const auto to = k.buffer("to", MemorySpace::hbm, 128 * row, 1, BufferRole::output);
   std::int32_t x = -1, y = -1;
   for (int turn = 0; turn < turns; ++turn) {
     if (anew || turn == 0) {
-      x = k.buffer("x", Space::sbuf, columns * 4, 2);
-      y = k.buffer("y", Space::sbuf, columns * 4, 3);
+      x = k.buffer("x", MemorySpace::sbuf, columns * 4, 2);
+      y = k.buffer("y", MemorySpace::sbuf, columns * 4, 3);
     }
     const std::int64_t at = std::int64_t{turn} * columns * 4;
     k.add("dma_copy", Engine::sync, 0, Kernel::view(x, 0, columns), Kernel::view(from, at, columns, row));
@@ -79,7 +79,7 @@ Kernel doubled(int turns, bool anew = true) {
   return k;
 }
 
-Time time_of(const Draft& draft, const BackEndOptions& options, const ChipSpec& chip) {
+Time time_of(const UnscheduledProgram& draft, const BackEndOptions& options, const ChipSpec& chip) {
   const BackEndResult a = assemble(draft, chip, options);
   check(a.program, chip);
   EXPECT_TRUE(races(a.program, chip).empty());
@@ -109,7 +109,8 @@ TEST(CoreBackEnd, FindsDependenciesThroughMemory) {
 TEST(CoreBackEnd, StoresThatOverlapStayInOrder) {
   Kernel k;
   const std::int64_t row = std::int64_t{2} * columns * 4;
-  const auto x = k.buffer("x", Space::sbuf, row, 0), to = k.buffer("to", Space::hbm, 128 * row, 1, Role::output);
+  const auto x = k.buffer("x", MemorySpace::sbuf, row, 0),
+             to = k.buffer("to", MemorySpace::hbm, 128 * row, 1, BufferRole::output);
   const auto store = [&](std::int64_t column, std::int32_t width) {
     k.add("dma_copy", Engine::sync, 0, Kernel::view(to, column * 4, width, row), Kernel::view(x, 0, width));
   };
@@ -126,8 +127,8 @@ TEST(CoreBackEnd, StoresThatOverlapStayInOrder) {
 
 TEST(CoreBackEnd, CopiesMovedByDataDependOnAllThatTheyMayTouch) {
   Kernel k;
-  const auto x = k.buffer("x", Space::sbuf, 4 * 64, 0), y = k.buffer("y", Space::sbuf, 4 * 64, 1);
-  const auto offset = k.buffer("offset", Space::sbuf, 4, 2);
+  const auto x = k.buffer("x", MemorySpace::sbuf, 4 * 64, 0), y = k.buffer("y", MemorySpace::sbuf, 4 * 64, 1);
+  const auto offset = k.buffer("offset", MemorySpace::sbuf, 4, 2);
   k.add("activation", Engine::scalar, 0, Kernel::view(x, 128, 8), Kernel::view(y, 0, 8));
   k.add("tensor_copy_dynamic_src", Engine::vector, 0, Kernel::view(y, 128, 8), Kernel::view(x, 0, 8));
   k.draft.program.views.push_back({.buffer = offset, .type = DType::i32, .dim = {Dim{1, 1}}});
@@ -152,9 +153,9 @@ TEST(CoreBackEnd, FindsEveryOverlapOfRandomStores) {
   };
   int apart = 0, missed = 0;
   for (int turn = 0; turn < 20'000; ++turn) {
-    EngineProgram p;
-    p.buffers.push_back({.space = Space::hbm, .type = DType::u8, .bytes = 4096});
-    std::vector<Footprint> boxes;
+    NeuronCoreProgram p;
+    p.buffers.push_back({.space = MemorySpace::hbm, .type = DType::u8, .bytes = 4096});
+    std::vector<OperandFootprint> boxes;
     std::vector<std::set<std::int64_t>> bytes;
     std::set<std::int64_t> written;
     bool met = false;
@@ -190,7 +191,7 @@ TEST(CoreBackEnd, FindsEveryOverlapOfRandomStores) {
 
 TEST(CoreBackEnd, TilesInRotationOverlapLoadsWithWork) {
   const ChipSpec chip = chip_named("trn2");
-  const Draft draft = doubled(16).draft;
+  const UnscheduledProgram draft = doubled(16).draft;
   const Time one = time_of(draft, {.copies = 1}, chip), two = time_of(draft, {.copies = 2}, chip),
              four = time_of(draft, {.copies = 4}, chip);
   EXPECT_GT(one, two * 3 / 2);
@@ -214,7 +215,7 @@ TEST(CoreBackEnd, ChoosesTheEngineThatIsFree) {
   const ChipSpec chip = chip_named("trn2");
   Kernel k = doubled(1);
   for (int turn = 0; turn < 8; ++turn) {
-    const auto z = k.buffer("z", Space::sbuf, columns * 4, 9);
+    const auto z = k.buffer("z", MemorySpace::sbuf, columns * 4, 9);
     k.add("tensor_copy", Engine::scalar, set_of(Engine::vector), Kernel::view(z, 0, columns),
           Kernel::view(2, 0, columns));
   }
@@ -231,11 +232,11 @@ TEST(CoreBackEnd, ChoosesTheEngineThatIsFree) {
 TEST(CoreBackEnd, AWindowLetsIndependentWorkGoFirst) {
   const ChipSpec chip = chip_named("trn2");
   Kernel k = doubled(1);
-  const auto z = k.buffer("z", Space::sbuf, columns * 4, 9);
+  const auto z = k.buffer("z", MemorySpace::sbuf, columns * 4, 9);
   // The second instruction of the scalar engine waits for a store. A third one, later in the text, does not.
   k.add("activation", Engine::scalar, 0, Kernel::view(z, 0, columns), Kernel::view(3, 0, columns));
   k.draft.follows = {{3, 2}};
-  const auto w = k.buffer("w", Space::sbuf, columns * 4, 10);
+  const auto w = k.buffer("w", MemorySpace::sbuf, columns * 4, 10);
   k.add("activation", Engine::scalar, 0, Kernel::view(w, 0, columns), Kernel::view(2, 0, columns));
   EXPECT_EQ(assemble(k.draft, chip, {.window = 1}).order, (std::vector<std::uint32_t>{0, 1, 2, 3, 4}));
   EXPECT_EQ(assemble(k.draft, chip, {.window = 8}).order, (std::vector<std::uint32_t>{0, 1, 4, 2, 3}));
@@ -246,16 +247,16 @@ TEST(CoreBackEnd, AWindowLetsIndependentWorkGoFirst) {
 TEST(CoreBackEnd, TensorKeepsTheOrderOfRegions) {
   const ChipSpec chip = chip_named("trn2");
   Kernel k;
-  const auto from = k.buffer("from", Space::hbm, 128 * 512, 0, Role::input);
-  const auto x = k.buffer("x", Space::sbuf, 512, 1), y = k.buffer("y", Space::sbuf, 512, 2);
-  const auto p = k.buffer("p", Space::psum, 512, 3), q = k.buffer("q", Space::psum, 512, 4);
+  const auto from = k.buffer("from", MemorySpace::hbm, 128 * 512, 0, BufferRole::input);
+  const auto x = k.buffer("x", MemorySpace::sbuf, 512, 1), y = k.buffer("y", MemorySpace::sbuf, 512, 2);
+  const auto p = k.buffer("p", MemorySpace::psum, 512, 3), q = k.buffer("q", MemorySpace::psum, 512, 4);
   k.add("dma_copy", Engine::sync, 0, Kernel::view(x, 0, 128), Kernel::view(from, 0, 128, 512));
   k.add("nc_transpose", Engine::tensor, 0, Kernel::view(p, 0, 128), Kernel::view(x, 0, 128));
   k.add("activation", Engine::scalar, 0, Kernel::view(y, 0, 128), Kernel::view(p, 0, 128));
   k.add("nc_transpose", Engine::tensor, 0, Kernel::view(q, 0, 128),
-        Kernel::view(k.buffer("z", Space::sbuf, 512, 5), 0, 128));
+        Kernel::view(k.buffer("z", MemorySpace::sbuf, 512, 5), 0, 128));
   k.add("activation", Engine::scalar, 0, Kernel::view(y, 0, 128),
-        Kernel::view(k.buffer("w", Space::sbuf, 512, 6), 0, 128));
+        Kernel::view(k.buffer("w", MemorySpace::sbuf, 512, 6), 0, 128));
   k.draft.follows = {{4, 2}};
   k.draft.regions = {0, 0, 0, 1, 1};
   const auto tensor_order = [&](bool regions) {
@@ -270,7 +271,7 @@ TEST(CoreBackEnd, TensorKeepsTheOrderOfRegions) {
 TEST(CoreBackEnd, SaysWhoFillsMemory) {
   const ChipSpec chip = chip_named("trn2");
   Kernel k = doubled(1);
-  const auto big = k.buffer("big", Space::sbuf, 224 * 1024, 5);
+  const auto big = k.buffer("big", MemorySpace::sbuf, 224 * 1024, 5);
   k.add("activation", Engine::scalar, 0, Kernel::view(big, 0, columns), Kernel::view(3, 0, columns));
   const std::string text = why([&] { assemble(k.draft, chip); });
   EXPECT_NE(text.find("SBUF is full: big needs 229376 bytes a partition"), std::string::npos) << text;
@@ -281,10 +282,10 @@ TEST(CoreBackEnd, SaysWhoFillsMemory) {
 Kernel kept(int tiles, std::int32_t wide) {
   Kernel k;
   const std::int64_t row = std::int64_t{tiles} * wide * 4;
-  const auto from = k.buffer("from", Space::hbm, 128 * row, 0, Role::input);
-  const auto to = k.buffer("to", Space::hbm, 128 * row, 1, Role::output);
+  const auto from = k.buffer("from", MemorySpace::hbm, 128 * row, 0, BufferRole::input);
+  const auto to = k.buffer("to", MemorySpace::hbm, 128 * row, 1, BufferRole::output);
   for (int n = 0; n < tiles; ++n)
-    k.add("dma_copy", Engine::sync, 0, Kernel::view(k.buffer("x", Space::sbuf, wide * 4, 2 + n), 0, wide),
+    k.add("dma_copy", Engine::sync, 0, Kernel::view(k.buffer("x", MemorySpace::sbuf, wide * 4, 2 + n), 0, wide),
           Kernel::view(from, std::int64_t{n} * wide * 4, wide, row));
   for (int n = 0; n < tiles; ++n)
     k.add("dma_copy", Engine::gpsimd, 0, Kernel::view(to, std::int64_t{n} * wide * 4, wide, row),
@@ -296,7 +297,7 @@ TEST(CoreBackEnd, WhatDoesNotFitWaitsInHbm) {
   const ChipSpec chip = chip_named("trn2");
   constexpr int tiles = 4;
   constexpr std::int32_t wide = 20'000;  // 80,000 bytes of 229,376
-  const Draft draft = kept(tiles, wide).draft;
+  const UnscheduledProgram draft = kept(tiles, wide).draft;
   EXPECT_NE(why([&] { assemble(draft, chip); }).find("SBUF is full"), std::string::npos);
   const BackEndResult a = assemble(draft, chip, {.spill = true});
   check(a.program, chip);
@@ -317,7 +318,7 @@ TEST(CoreBackEnd, SmallTilesShareABank) {
   Kernel k = doubled(1);
   constexpr std::int32_t narrow = 128;
   for (int n = 0; n < 12; ++n) {  // of 512 bytes each, all needed at the end; there are eight banks
-    const auto z = k.buffer("z", Space::psum, narrow * 4, 20 + n);
+    const auto z = k.buffer("z", MemorySpace::psum, narrow * 4, 20 + n);
     k.add("activation", Engine::scalar, 0, Kernel::view(z, 0, narrow), Kernel::view(3, 0, narrow));
   }
   const auto first = static_cast<std::int32_t>(k.draft.program.buffers.size()) - 12;
@@ -327,7 +328,7 @@ TEST(CoreBackEnd, SmallTilesShareABank) {
   check(a.program, chip);
   EXPECT_TRUE(races(a.program, chip).empty());
   const auto across = [](const CoreBuffer& b) {
-    return b.space == Space::psum && b.offset / 2048 != (b.offset + b.bytes - 1) / 2048;
+    return b.space == MemorySpace::psum && b.offset / 2048 != (b.offset + b.bytes - 1) / 2048;
   };
   EXPECT_TRUE(std::ranges::none_of(a.program.buffers, across));
 }
@@ -347,7 +348,7 @@ TEST(CoreBackEnd, AnOrderAgainstTheTextIsKept) {
 
 TEST(CoreBackEnd, LongKernelsTakeLinearTime) {
   const ChipSpec chip = chip_named("trn2");
-  const Draft draft = doubled(20'000).draft;
+  const UnscheduledProgram draft = doubled(20'000).draft;
   const BackEndResult a = assemble(draft, chip, {.window = 256, .copies = 8});
   EXPECT_EQ(a.order.size(), 60'000U);
 }

@@ -16,11 +16,11 @@ View Bench::add(const Lie& lie) {
   v.offset = lie.before * size;
   for (std::size_t d = 0; d < lie.dims.size(); ++d) v.dim[d] = lie.dims[d];
   CoreBuffer b{.name = "b" + std::to_string(v.buffer), .space = lie.space, .type = lie.type, .bytes = bytes};
-  if (lie.space == Space::hbm) {
+  if (lie.space == MemorySpace::hbm) {
     v.row_stride = bytes;
     b.bytes = bytes * lie.rows;
   } else {
-    std::int64_t& next = lie.space == Space::sbuf ? sbuf_ : psum_;
+    std::int64_t& next = lie.space == MemorySpace::sbuf ? sbuf_ : psum_;
     b.partitions = lie.rows;
     b.offset = next;
     next += (bytes + 2047) / 2048 * 2048;
@@ -43,7 +43,7 @@ void Bench::append(std::string_view kind, Engine engine, std::vector<View> outpu
     return static_cast<std::uint32_t>(all.size() - more.size());
   };
   const auto count = [](const auto& some) { return static_cast<std::uint32_t>(some.size()); };
-  EngineProgram& p = program;
+  NeuronCoreProgram& p = program;
   Instruction i;
   i.kind = &kind_named(kind);
   i.engine = engine;

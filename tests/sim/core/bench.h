@@ -13,7 +13,7 @@
 #include "kernels/types/convert.h"
 #include "sim/core/check/check.h"
 #include "sim/core/run/core_memory.h"
-#include "sim/core/run/cost.h"
+#include "sim/core/run/instruction_cost.h"
 
 namespace trellis::sim::core {
 
@@ -22,16 +22,17 @@ struct Lie {
   DType type = DType::f32;
   std::int32_t rows = 1;
   std::vector<Dim> dims = {};
-  Space space = Space::sbuf;
+  MemorySpace space = MemorySpace::sbuf;
   std::int64_t before = 0;  // elements, in front of the first
 };
 
 // A layout of rows x columns, with elements side by side.
-inline Lie plain(DType type, std::int32_t rows, std::int32_t columns, Space space = Space::sbuf) {
+inline Lie plain(DType type, std::int32_t rows, std::int32_t columns, MemorySpace space = MemorySpace::sbuf) {
   return {type, rows, {{columns, 1}}, space};
 }
 // A layout of two dimensions with holes in both, after three elements that belong to no operand.
-inline Lie holes(DType type, std::int32_t rows, std::int32_t outer, std::int32_t inner, Space space = Space::sbuf) {
+inline Lie holes(DType type, std::int32_t rows, std::int32_t outer, std::int32_t inner,
+                 MemorySpace space = MemorySpace::sbuf) {
   return {type, rows, {{outer, inner * 2 + 3}, {inner, 2}}, space, 3};
 }
 
@@ -66,7 +67,7 @@ class Bench {
   std::vector<double> fill(const View& v, double most = 0);
 
   ChipSpec chip;
-  EngineProgram program;
+  NeuronCoreProgram program;
   std::vector<std::int64_t> registers = std::vector<std::int64_t>(register_count);
   std::mt19937 random{7};
 

@@ -21,14 +21,14 @@ Bench sum(std::string_view chip = "trn2") {
 Bench product(std::string_view chip = "trn2") {
   Bench b(chip);
   const View s = b.add(plain(bf16, 128, 128)), x = b.add(plain(bf16, 128, 512));
-  const View p = b.add(plain(f32, 128, 512, Space::psum));
+  const View p = b.add(plain(f32, 128, 512, MemorySpace::psum));
   b.set("nc_matmul", Engine::tensor, {p}, {s, x});
   return b;
 }
 
 Bench transfer() {
   Bench b;
-  const View x = b.add(plain(f32, 64, 100, Space::hbm)), z = b.add(plain(f32, 64, 100));
+  const View x = b.add(plain(f32, 64, 100, MemorySpace::hbm)), z = b.add(plain(f32, 64, 100));
   b.set("dma_copy", Engine::sync, {z}, {x});
   return b;
 }
@@ -163,7 +163,7 @@ const Fault faults[] = {
     {"source has 6300 elements in all and out 6400", TRANSFER(b.program.views[1].rows = 63)},
     {"input 0 (source): outside of its buffer", TRANSFER(b.program.views[1].row_stride = 404)},
     {"output 0 (out): role: b0 is an input of the program",
-     TRANSFER(b.program.views[0] = b.program.views[1]; b.program.buffers[0].role = Role::input)},
+     TRANSFER(b.program.views[0] = b.program.views[1]; b.program.buffers[0].role = BufferRole::input)},
     {"input 0 (source): outside of its buffer: bytes 0 to 1.8446744073709552e+19 of b0, which has 25600",
      TRANSFER(b.program.views[1].rows = (1 << 20) + 1; b.program.views[1].row_stride = std::int64_t{1} << 44)},
     {"input 0 (source): outside of its buffer: bytes 0 to ",
@@ -189,7 +189,7 @@ TEST(CoreCheck, EveryRuleIsToldWhenItIsBroken) {
 TEST(CoreCheck, LimitsOfFreeSizeAndMovingRows) {
   Bench b("trn3");
   const View s = b.add(plain(bf16, 128, 128)), x = b.add(plain(bf16, 128, 4097));
-  const View p = b.add(plain(f32, 128, 4097, Space::psum));
+  const View p = b.add(plain(f32, 128, 4097, MemorySpace::psum));
   b.program.buffers[2].bytes = 4096 * 4;
   b.set("nc_matmul", Engine::tensor, {p}, {s, x});
   b.program.views[0].dim[0] = {4097, 0};
@@ -200,7 +200,7 @@ TEST(CoreCheck, LimitsOfFreeSizeAndMovingRows) {
   expect_told(c, {"free size: 80000 elements a partition; expected at most 65536 in sbuf"});
   Bench d;
   const View t = d.add(plain(bf16, 128, 128)), u = d.add(plain(bf16, 128, 600));
-  View q = d.add(plain(f32, 128, 512, Space::psum));
+  View q = d.add(plain(f32, 128, 512, MemorySpace::psum));
   q.dims = 2;
   q.dim = {Dim{100, 1}, Dim{6, 50}};
   d.set("nc_matmul", Engine::tensor, {q}, {t, u});
@@ -214,7 +214,7 @@ TEST(CoreCheck, GenerationsDiffer) {
   expect_told(b, {"the Vector engine's states are read and written from NeuronCore-v4 on"});
   Bench c("trn1");
   const View s = c.add({DType::f8e4m3, 16, {{2, 6}, {6, 1}}}), x = c.add({DType::f8e5m2, 16, {{2, 10}, {10, 1}}});
-  const View p = c.add(plain(f32, 6, 10, Space::psum));
+  const View p = c.add(plain(f32, 6, 10, MemorySpace::psum));
   c.set("nc_matmul", Engine::tensor, {p}, {s, x}, {with(Key::mode, 1)});
   expect_told(c, {"mode double_row is NeuronCore-v3's and later"});
 }
@@ -284,7 +284,7 @@ TEST(CoreCheck, ActivationReduceHasAsManyElementsAsItsData) {
 
 TEST(CoreCheck, GpSimdDoesNotReachPsum) {
   Bench b;
-  const View p = b.add(plain(f32, 8, 8, Space::psum)), z = b.add(plain(f32, 8, 8));
+  const View p = b.add(plain(f32, 8, 8, MemorySpace::psum)), z = b.add(plain(f32, 8, 8));
   b.set("tensor_copy", Engine::gpsimd, {z}, {p});
   expect_told(b, {"input 0 (source): space: b0 lies in psum, which the gpsimd engine does not reach"});
 }
@@ -325,7 +325,7 @@ TEST(CoreCheck, RandomOperandsAreRefusedOrRun) {
     const std::int32_t r = rows[random() % 4], c = columns[random() % 3];
     const auto some = [&](const OperandRule& rule) {
       const auto type = static_cast<DType>(random() % kernels::dtype_count);
-      const Space space = rule.spaces == in_psum ? Space::psum : static_cast<Space>(random() % 3);
+      const MemorySpace space = rule.spaces == in_psum ? MemorySpace::psum : static_cast<MemorySpace>(random() % 3);
       return b.add(plain(random() % 4 == 0 ? f32 : type, random() % 3 == 0 ? 1 : r, random() % 4 == 0 ? 1 : c, space));
     };
     for (const OperandRule& rule : k.outputs)

@@ -7,13 +7,13 @@ namespace {
 TEST(CoreUnwritten, FollowsSemaphores) {
   Bench b;
   b.program.semaphores = {"ready"};
-  const View x = b.add(plain(DType::f32, 4, 10, Space::hbm)), y = b.add(plain(DType::f32, 4, 10));
+  const View x = b.add(plain(DType::f32, 4, 10, MemorySpace::hbm)), y = b.add(plain(DType::f32, 4, 10));
   const View z = b.add(plain(DType::f32, 4, 10));
-  b.program.buffers[0].role = Role::input;
+  b.program.buffers[0].role = BufferRole::input;
   b.append("tensor_copy", Engine::vector, {z}, {y}, {}, {{0, 1}});
   b.append("dma_copy", Engine::sync, {y}, {x}, {}, {}, {{0, 1}});
   EXPECT_EQ(unwritten_reads(b.program), std::vector<std::string>{});
-  b.program.buffers[0].role = Role::internal;
+  b.program.buffers[0].role = BufferRole::internal;
   EXPECT_EQ(unwritten_reads(b.program),
             std::vector<std::string>{"instruction 1 (dma_copy) reads byte 0 of b0, which nothing has written"});
 }
@@ -42,7 +42,7 @@ TEST(CoreUnwritten, SeesSingleElementsAndPartitions) {
 TEST(CoreUnwritten, ProductsThatAddRead) {
   Bench b;
   const View s = b.add(plain(DType::bf16, 16, 8)), x = b.add(plain(DType::bf16, 16, 9));
-  const View p = b.add(plain(DType::f32, 8, 9, Space::psum));
+  const View p = b.add(plain(DType::f32, 8, 9, MemorySpace::psum));
   b.append("memset", Engine::vector, {s}, {}, {with(Key::value, 1)});
   b.append("memset", Engine::vector, {x}, {}, {with(Key::value, 1)});
   b.append("nc_matmul", Engine::tensor, {p}, {s, x}, {with(Key::accumulate, 1)});
@@ -78,8 +78,9 @@ TEST(CoreUnwritten, FollowsLoopsAndRegisters) {
 
 TEST(CoreUnwritten, TellsWhereARegisterLeadsOutOfABuffer) {
   Bench b;
-  const View x = b.add(plain(DType::f32, 1, 64, Space::hbm)), z = b.add(plain(DType::f32, 1, 16, Space::hbm));
-  b.program.buffers[0].role = Role::input;
+  const View x = b.add(plain(DType::f32, 1, 64, MemorySpace::hbm)),
+             z = b.add(plain(DType::f32, 1, 16, MemorySpace::hbm));
+  b.program.buffers[0].role = BufferRole::input;
   View part = x;
   part.dim[0].count = 16;
   part.index = 3;
@@ -110,8 +111,8 @@ TEST(CoreUnwritten, ALoadReadsWhereItsRegisterLedBefore) {
 TEST(CoreUnwritten, WhereALoadedRegisterLeadsIsNotKnown) {
   for (const bool loaded : {true, false}) {
     Bench b;
-    const View number = b.add(plain(DType::i32, 1, 1)), table = b.add(plain(DType::f32, 1, 64, Space::hbm));
-    const View z = b.add(plain(DType::f32, 1, 16, Space::hbm));
+    const View number = b.add(plain(DType::i32, 1, 1)), table = b.add(plain(DType::f32, 1, 64, MemorySpace::hbm));
+    const View z = b.add(plain(DType::f32, 1, 16, MemorySpace::hbm));
     View row = table;
     row.dim[0].count = 16;
     row.index = 3;
@@ -135,7 +136,7 @@ TEST(CoreUnwritten, OnlyTablesAreReadInPart) {
   for (const bool adds : {false, true})
     for (const bool gathers : {false, true}) {
       Bench b;
-      const View table = b.add(plain(DType::f32, 16, 4, Space::hbm)), rows = b.add(plain(DType::f32, 8, 4));
+      const View table = b.add(plain(DType::f32, 16, 4, MemorySpace::hbm)), rows = b.add(plain(DType::f32, 8, 4));
       const View index = b.add(plain(DType::i32, 8, 1));
       b.append("memset", Engine::gpsimd, {index}, {}, {with(Key::value, 1)});
       const std::string kind = std::string(gathers ? "dma_gather" : "dma_scatter") + (adds ? "_add" : "");

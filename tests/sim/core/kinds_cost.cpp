@@ -5,7 +5,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "sim/core/program/instruction_table.h"
+#include "sim/core/program/instructions_markdown.h"
 #include "tests/sim/core/bench.h"
 
 namespace trellis::sim::core {
@@ -19,7 +19,7 @@ struct Case {
   double cycles;
 };
 
-constexpr Space psum = Space::psum;
+constexpr MemorySpace psum = MemorySpace::psum;
 const auto bf16 = DType::bf16, f32 = DType::f32;
 
 double cycles_of(const Case& c) {
@@ -156,7 +156,7 @@ TEST(CoreCost, SequencersAndBarriersTakeTheirFigures) {
   EXPECT_EQ(b.cost().interval, b.chip.semaphore_instruction);
   b.set("core_barrier", Engine::gpsimd, {}, {});
   EXPECT_NEAR(static_cast<double>(b.cost().interval), static_cast<double>(b.chip.core_barrier), 1);
-  const View x = b.add(plain(f32, 1, 10, Space::hbm)), z = b.add(plain(f32, 1, 10, Space::hbm));
+  const View x = b.add(plain(f32, 1, 10, MemorySpace::hbm)), z = b.add(plain(f32, 1, 10, MemorySpace::hbm));
   b.set("all_reduce", Engine::gpsimd, {z}, {x}, {with(AluOp::add), with(Key::duration, 12'000)});
   check(b.program, b.chip);
   EXPECT_EQ(b.cost().interval, b.chip.semaphore_instruction);
@@ -165,7 +165,7 @@ TEST(CoreCost, SequencersAndBarriersTakeTheirFigures) {
 
 TEST(CoreCost, IndirectTransfersMoveTheRowsOfTheIndex) {
   Bench b;
-  const View table = b.add(plain(bf16, 5000, 512, Space::hbm)), z = b.add(plain(bf16, 32, 512));
+  const View table = b.add(plain(bf16, 5000, 512, MemorySpace::hbm)), z = b.add(plain(bf16, 32, 512));
   const View index = b.add(plain(DType::u32, 32, 1));
   b.set("dma_gather", Engine::gpsimd, {z}, {table, index});
   const DmaWork gather = dma_work(b.call(), b.chip);

@@ -15,8 +15,8 @@ TEST(CoreDma, CopiesCutsAndCasts) {
   for (const DType to : {DType::bf16, DType::f32})
     for (const bool cut : {false, true}) {
       Bench b;
-      const View x = b.add(holes(DType::bf16, 6, 2, 10, Space::hbm));
-      const View z = b.add(cut ? plain(to, 12, 10) : holes(to, 6, 5, 4)), w = b.add(plain(to, 6, 20, Space::hbm));
+      const View x = b.add(holes(DType::bf16, 6, 2, 10, MemorySpace::hbm));
+      const View z = b.add(cut ? plain(to, 12, 10) : holes(to, 6, 5, 4)), w = b.add(plain(to, 6, 20, MemorySpace::hbm));
       b.set("dma_copy", Engine::sync, {z, w}, {x});
       const auto xs = b.fill(x);
       b.run();
@@ -27,7 +27,7 @@ TEST(CoreDma, CopiesCutsAndCasts) {
 
 TEST(CoreDma, Transposes) {
   Bench b;
-  const View x = b.add(plain(DType::f32, 40, 130, Space::hbm));
+  const View x = b.add(plain(DType::f32, 40, 130, MemorySpace::hbm));
   const View z = b.add(plain(DType::f32, 128, 40));
   View part = x;
   part.dim[0].count = 128;
@@ -44,7 +44,7 @@ TEST(CoreDma, AddsSourcesAsTheKernelDoes) {
   std::vector<View> sources;
   std::vector<std::vector<std::uint16_t>> codes;
   for (int s = 0; s < 5; ++s)
-    sources.push_back(b.add(plain(DType::bf16, 3, 70, s % 2 == 0 ? Space::hbm : Space::sbuf)));
+    sources.push_back(b.add(plain(DType::bf16, 3, 70, s % 2 == 0 ? MemorySpace::hbm : MemorySpace::sbuf)));
   const View z = b.add(plain(DType::bf16, 3, 70));
   b.set("dma_compute", Engine::gpsimd, {z}, sources, {with(Key::scale, 0.2)});
   for (const View& v : sources) {
@@ -65,7 +65,7 @@ TEST(CoreDma, GathersAndScattersRows) {
   for (const std::string kind : {"dma_gather", "dma_scatter", "dma_gather_add", "dma_scatter_add"}) {
     const bool gathers = kind.find("gather") != kind.npos, adds = kind.ends_with("add");
     Bench b;
-    const View table = b.add(plain(DType::f32, 50, 7, Space::hbm)), rows = b.add(plain(DType::f32, 9, 7));
+    const View table = b.add(plain(DType::f32, 50, 7, MemorySpace::hbm)), rows = b.add(plain(DType::f32, 9, 7));
     const View index = b.add(plain(DType::u32, 9, 1));
     b.set(kind, Engine::gpsimd, {gathers ? rows : table}, {gathers ? table : rows, index},
           {{Key::bounds, static_cast<double>(OutOfBoundsPolicy::skip)}});
@@ -210,7 +210,7 @@ TEST(CoreDynamicCopy, MovesByWhatMemorySays) {
 
 TEST(CoreRegisters, LoadAndStore) {
   Bench b;
-  const View x = b.add(plain(DType::i32, 1, 1)), z = b.add(plain(DType::i32, 1, 1, Space::hbm));
+  const View x = b.add(plain(DType::i32, 1, 1)), z = b.add(plain(DType::i32, 1, 1, MemorySpace::hbm));
   b.write(x, {-77});
   b.set("register_load", Engine::sync, {}, {x}, {with(Key::target, 5)});
   b.run();

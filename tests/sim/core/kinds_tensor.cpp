@@ -29,7 +29,7 @@ TEST(CoreMatmul, MultipliesWhatLiesInPartitions) {
     for (const auto& [k, m, n] : {std::array{1, 1, 1}, {128, 128, 512}, {37, 5, 61}, {64, 128, 3}})
       for (const bool strided : {false, true}) {
         Bench b;
-        const View p = b.add(plain(DType::f32, m, n, Space::psum));
+        const View p = b.add(plain(DType::f32, m, n, MemorySpace::psum));
         const View s = b.add(strided ? holes(type, k, 1, m) : plain(type, k, m));
         const View x = b.add(strided ? holes(type, k, 1, n) : plain(type, k, n));
         b.set("nc_matmul", Engine::tensor, {p}, {s, x});
@@ -41,7 +41,7 @@ TEST(CoreMatmul, MultipliesWhatLiesInPartitions) {
 
 TEST(CoreMatmul, AddsToWhatPsumHolds) {
   Bench b;
-  const View p = b.add(plain(DType::f32, 20, 30, Space::psum));
+  const View p = b.add(plain(DType::f32, 20, 30, MemorySpace::psum));
   const View s = b.add(plain(DType::bf16, 10, 20)), x = b.add(plain(DType::bf16, 10, 30));
   b.set("nc_matmul", Engine::tensor, {p}, {s, x}, {with(Key::accumulate, 1)});
   const auto before = b.fill(p), ss = b.fill(s), xs = b.fill(x);
@@ -51,7 +51,7 @@ TEST(CoreMatmul, AddsToWhatPsumHolds) {
 
 TEST(CoreMatmul, DoubleRowsAreTwoHalvesOfTheSum) {
   Bench b;
-  const View p = b.add(plain(DType::f32, 6, 10, Space::psum));
+  const View p = b.add(plain(DType::f32, 6, 10, MemorySpace::psum));
   const View s = b.add({DType::f8e4m3, 16, {{2, 6}, {6, 1}}}), x = b.add({DType::f8e5m2, 16, {{2, 10}, {10, 1}}});
   b.set("nc_matmul", Engine::tensor, {p}, {s, x}, {with(Key::mode, 1)});
   const auto ss = b.fill(s), xs = b.fill(x);
@@ -63,7 +63,7 @@ TEST(CoreTranspose, IsExact) {
   for (const bool tensor : {false, true}) {
     Bench b;
     const View x = b.add(holes(DType::bf16, 19, 2, 15));
-    const View z = b.add(plain(DType::bf16, 30, 19, tensor ? Space::psum : Space::sbuf));
+    const View z = b.add(plain(DType::bf16, 30, 19, tensor ? MemorySpace::psum : MemorySpace::sbuf));
     b.set("nc_transpose", tensor ? Engine::tensor : Engine::vector, {z}, {x});
     const auto xs = b.fill(x);
     b.run();
@@ -73,7 +73,7 @@ TEST(CoreTranspose, IsExact) {
   }
   Bench b;
   const View s = b.add(plain(DType::f32, 40, 70)), i = b.add(plain(DType::f32, 40, 40));
-  const View p = b.add(plain(DType::f32, 70, 40, Space::psum));
+  const View p = b.add(plain(DType::f32, 70, 40, MemorySpace::psum));
   b.set("nc_matmul", Engine::tensor, {p}, {s, i}, {with(Key::transpose, 1)});
   auto ss = b.fill(s);
   ss[3] = INFINITY;
@@ -88,7 +88,7 @@ TEST(CoreTranspose, IsExact) {
 TEST(CoreTranspose, ByIdentityAddsWhereItIsTold) {
   Bench b;
   const View x = b.add(plain(DType::bf16, 32, 16)), identity = b.add(plain(DType::bf16, 32, 32));
-  const View p = b.add(plain(DType::f32, 16, 32, Space::psum));
+  const View p = b.add(plain(DType::f32, 16, 32, MemorySpace::psum));
   const auto xs = b.fill(x), before = b.fill(p);
   for (const bool adds : {true, false}) {
     b.set("nc_matmul", Engine::tensor, {p}, {x, identity}, {with(Key::transpose, 1), with(Key::accumulate, adds)});
@@ -112,7 +112,7 @@ TEST(CoreMx, QuantizesAndMultipliesByGroups) {
     parts[i] = b.add(plain(i == 0 ? DType::f8e4m3fn : DType::f8e5m2, rows, 4 * columns[i]));
     scales[i] = b.add(plain(DType::u8, 36, columns[i]));
   }
-  const View p = b.add(plain(DType::f32, m, n, Space::psum));
+  const View p = b.add(plain(DType::f32, m, n, MemorySpace::psum));
   std::vector<double> numbers[2];
   for (std::size_t i = 0; i < 2; ++i) {
     b.set("quantize_mx", Engine::vector, {parts[i], scales[i]}, {from[i]});

@@ -13,8 +13,8 @@ namespace {
 TEST(CoreBuilder, DerivesSemaphoresFromWhatIsTouched) {
   const ChipSpec chip = chip_named("trn2");
   ProgramBuilder b("scaled", chip);
-  const Operand from = b.input("from", DType::f32, 128, 64), to = b.output("to", DType::f32, 128, 64);
-  const Operand x = b.tile("x", DType::f32, 128, 64);
+  const TensorOperand from = b.input("from", DType::f32, 128, 64), to = b.output("to", DType::f32, 128, 64);
+  const TensorOperand x = b.tile("x", DType::f32, 128, 64);
   for (int turn = 0; turn < 2; ++turn) {
     load(b, x, from);
     b.add("activation", Engine::scalar, {x}, {x}, {func(ActivationFunction::identity), number(Key::scale, 2)});
@@ -40,7 +40,7 @@ dma_copy gpsimd ring=3 to[0+128 @0 64x1 /256] <- x[0+128 @0 64x1] wait scalar>=2
 TEST(CoreBuilder, SaysWhenMemoryOnChipIsFull) {
   const ChipSpec chip = chip_named("trn1");
   ProgramBuilder b("full", chip);
-  const Operand most = b.tile("most", DType::f32, 128, 48 * 1024);
+  const TensorOperand most = b.tile("most", DType::f32, 128, 48 * 1024);
   EXPECT_EQ(why([&] { b.tile("more", DType::f32, 1, 1); }),
             "more: no 4 bytes a partition left in sbuf; the largest free piece has 0");
   b.free(most);
@@ -59,7 +59,7 @@ TEST(CoreBuilder, SaysWhenMemoryOnChipIsFull) {
 TEST(CoreBuilder, PartsOfOperandsStayWithin) {
   const ChipSpec chip = chip_named("trn2");
   ProgramBuilder b("parts", chip);
-  const Operand m = b.input("m", DType::bf16, 64, 32);
+  const TensorOperand m = b.input("m", DType::bf16, 64, 32);
   EXPECT_EQ(m.row_range(8, 4).view.offset, 8 * 64);
   EXPECT_EQ(m.column_range(4, 8).view.offset, 8);
   EXPECT_EQ(m.shaped({4, 8}).view.dim[0].stride, 8);
@@ -71,13 +71,13 @@ TEST(CoreBuilder, PartsOfOperandsStayWithin) {
 TEST(CoreBuilder, ByHandNothingIsDerived) {
   const ChipSpec chip = chip_named("trn2");
   ProgramBuilder b("hand", chip);
-  const Operand x = b.tile("x", DType::f32, 8, 8), y = b.tile("y", DType::f32, 8, 8);
+  const TensorOperand x = b.tile("x", DType::f32, 8, 8), y = b.tile("y", DType::f32, 8, 8);
   const std::int32_t s = b.semaphore("mine");
   b.signal(s);
   b.add("memset", Engine::gpsimd, {x}, {}, {number(Key::value, 1)});
   b.wait(s, 1);
   copy(b, y, x);
-  const EngineProgram p = b.finish();
+  const NeuronCoreProgram p = b.finish();
   EXPECT_EQ(p.semaphores, std::vector<std::string>{"mine"});
   EXPECT_EQ(p.waits_of(p.instructions[1])[0], (SemaphoreWait{s, 1}));
 }
@@ -85,14 +85,14 @@ TEST(CoreBuilder, ByHandNothingIsDerived) {
 TEST(CoreBuilder, WaitsForEveryPartOfAReversedRow) {
   const ChipSpec chip = chip_named("trn2");
   ProgramBuilder b("reversed", chip);
-  const Operand x = b.tile("x", DType::f32, 8, 64), y = b.tile("y", DType::f32, 8, 64);
-  Operand reversed = x;
+  const TensorOperand x = b.tile("x", DType::f32, 8, 64), y = b.tile("y", DType::f32, 8, 64);
+  TensorOperand reversed = x;
   reversed.view.offset = 63 * 4;
   reversed.view.dim[0].stride = -1;
   b.add("memset", Engine::vector, {x.column_range(0, 32)}, {}, {number(Key::value, 1)});
   b.add("memset", Engine::gpsimd, {x.column_range(32, 32)}, {}, {number(Key::value, 1)});
   copy(b, y, reversed, Engine::scalar);
-  const EngineProgram p = b.finish();
+  const NeuronCoreProgram p = b.finish();
   EXPECT_EQ(p.waits_of(p.instructions[2]).size(), 2U);
 }
 
@@ -100,14 +100,14 @@ TEST(CoreBuilder, CopiesMovedByDataWaitForAllThatTheyMayTouch) {
   const ChipSpec chip = chip_named("trn2");
   const auto waits = [&](std::string_view kind, bool reads) {
     ProgramBuilder b("moved", chip);
-    const Operand x = b.tile("x", DType::f32, 8, 64), y = b.tile("y", DType::f32, 8, 8);
-    const Operand offset = b.tile("offset", DType::i32, 1, 1), part = x.column_range(0, 8);
+    const TensorOperand x = b.tile("x", DType::f32, 8, 64), y = b.tile("y", DType::f32, 8, 8);
+    const TensorOperand offset = b.tile("offset", DType::i32, 1, 1), part = x.column_range(0, 8);
     b.add("memset", Engine::gpsimd, {offset}, {}, {number(Key::value, 24)});
     b.add("memset", Engine::gpsimd, {y}, {}, {number(Key::value, 24)});
     b.add("memset", Engine::vector, {x.column_range(32, 8)}, {}, {number(Key::value, 1)});
     b.add(kind, Engine::gpsimd, {reads ? y : part}, {reads ? part : y, offset});
     copy(b, b.tile("z", DType::f32, 8, 8), x.column_range(32, 8), Engine::scalar);
-    const EngineProgram p = b.finish();
+    const NeuronCoreProgram p = b.finish();
     return std::pair{p.waits_of(p.instructions[3]).size(), p.waits_of(p.instructions[4]).size()};
   };
   EXPECT_EQ(waits("tensor_copy_dynamic_src", true), (std::pair<std::size_t, std::size_t>{2, 1}));

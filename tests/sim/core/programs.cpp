@@ -71,7 +71,7 @@ TEST_P(CorePrograms, AreRightWithoutRacesAndAsLongWhenOnlyTimed) {
   for (const std::string chip_name : {"trn1", "trn2", "trn3", "ideal"}) {
     SCOPED_TRACE(chip_name);
     const ChipSpec chip = chip_named(chip_name);
-    const EngineProgram program = c.program.build(c.arguments, chip);
+    const NeuronCoreProgram program = c.program.build(c.arguments, chip);
     CoreMemory memory(program, chip);
     c.program.fill(c.arguments, memory, 1);
     const RunTotals computed = run(program, chip, {.memory = &memory}), timed = run(program, chip);
@@ -88,12 +88,12 @@ TEST_P(CorePrograms, AreRightWithoutRacesAndAsLongWhenOnlyTimed) {
 TEST_P(CorePrograms, AreHeldToEveryOutput) {
   const Case c(GetParam());
   const ChipSpec chip = chip_named("trn2");
-  const EngineProgram program = c.program.build(c.arguments, chip);
+  const NeuronCoreProgram program = c.program.build(c.arguments, chip);
   CoreMemory memory(program, chip);
   c.program.fill(c.arguments, memory, 1);
   run(program, chip, {.memory = &memory});
   for (const CoreBuffer& b : program.buffers) {
-    if (b.role != Role::output) continue;
+    if (b.role != BufferRole::output) continue;
     // The top byte of the last element: its sign and most of its exponent.
     std::byte& last = memory.hbm(b.name).back();
     last ^= std::byte{0x7F};

@@ -11,7 +11,7 @@
 namespace trellis::sim::core {
 namespace {
 
-EngineProgram small_matmul(const ChipSpec& chip, const char* stage) {
+NeuronCoreProgram small_matmul(const ChipSpec& chip, const char* stage) {
   const ShippedProgram& matmul = shipped_named("matmul");
   Arguments a(matmul.parameters);
   a.set("M", "256");
@@ -31,11 +31,11 @@ TEST_P(Stages, HaveNoRace) {
 // Without any one of the builder's waits, two instructions are in no order.
 TEST_P(Stages, EveryWaitIsMissed) {
   const ChipSpec chip = chip_named("trn2");
-  const EngineProgram whole = small_matmul(chip, GetParam());
+  const NeuronCoreProgram whole = small_matmul(chip, GetParam());
   int damaged = 0;
   for (std::size_t at = 0; at < whole.instructions.size(); ++at) {
     if (whole.instructions[at].waits.count != 1) continue;
-    EngineProgram p = whole;
+    NeuronCoreProgram p = whole;
     p.instructions[at].waits.count = 0;
     ++damaged;
     EXPECT_FALSE(races(p, chip).empty()) << print(whole, whole.instructions[at]);
@@ -46,7 +46,7 @@ TEST_P(Stages, EveryWaitIsMissed) {
 INSTANTIATE_TEST_SUITE_P(Matmul, Stages, testing::Values("tiled", "hoist_load", "block_free", "fully_optimised"));
 
 TEST(CoreRaces, AreNamedWithTheirInstructionsAndTheMemory) {
-  const EngineProgram p = parse(R"(program p cores=1
+  const NeuronCoreProgram p = parse(R"(program p cores=1
 hbm in f32 bytes=32768 input
 sbuf x f32 core=0 partitions=0+128 bytes=0+256
 sbuf y f32 core=0 partitions=0+128 bytes=256+256
@@ -62,7 +62,7 @@ tensor_copy vector y[0+128 @0 64x1] <- x[0+128 @0 64x1]
 }
 
 TEST(CoreRaces, TouchesSideBySideAreNone) {
-  const EngineProgram p = parse(R"(program p cores=1
+  const NeuronCoreProgram p = parse(R"(program p cores=1
 sbuf x f32 core=0 partitions=0+128 bytes=0+256
 memset vector x[0+64 @0 64x1] value=1
 memset gpsimd x[64+64 @0 64x1] value=2
@@ -73,7 +73,7 @@ memset vector x[0+128 @0 1x1] value=1
 
 // Two instructions raise the semaphore: a wait for 2 orders both, and a wait for 1 neither.
 TEST(CoreRaces, AllThatACountNeedsIsInOrder) {
-  const EngineProgram p = parse(R"(program p cores=1
+  const NeuronCoreProgram p = parse(R"(program p cores=1
 sbuf x f32 core=0 partitions=0+128 bytes=0+256
 sbuf y f32 core=0 partitions=0+128 bytes=256+256
 sbuf z f32 core=0 partitions=0+128 bytes=512+256
@@ -83,14 +83,14 @@ memset vector y[0+128 @0 64x1] value=1 signal s+1
 tensor_copy scalar z[0+128 @0 64x1] <- y[0+128 @0 64x1] wait s>=2
 )");
   EXPECT_TRUE(races(p, chip_named("trn2")).empty());
-  EngineProgram early = p;
+  NeuronCoreProgram early = p;
   early.waits[0].value = 1;
   EXPECT_EQ(races(early, chip_named("trn2")).size(), 1U);
 }
 
 // A row that is read backwards begins at its last element in memory.
 TEST(CoreRaces, ReversedRowsReachBelowTheirFirstElement) {
-  const EngineProgram p = parse(R"(program p cores=1
+  const NeuronCoreProgram p = parse(R"(program p cores=1
 sbuf x f32 core=0 partitions=0+128 bytes=0+256
 sbuf y f32 core=0 partitions=0+128 bytes=256+256
 semaphore g
@@ -117,7 +117,7 @@ memset vector x[0+128 @128 8x1] value=1 signal v+1
 tensor_copy_dynamic_)";
   for (const char* copy : {"src gpsimd y[0+128 @0 8x1] <- x[0+128 @0 8x1], offset[0+1 @0 1x1]",
                            "dst gpsimd x[0+128 @0 8x1] <- y[0+128 @0 8x1], offset[0+1 @0 1x1]"}) {
-    const EngineProgram early = parse(text + copy + "\n"), late = parse(text + copy + " wait v>=1\n");
+    const NeuronCoreProgram early = parse(text + copy + "\n"), late = parse(text + copy + " wait v>=1\n");
     EXPECT_EQ(races(early, chip_named("trn2")).size(), 2U) << copy;  // with x, and with offset
     EXPECT_EQ(races(late, chip_named("trn2")).size(), 1U) << copy;
   }

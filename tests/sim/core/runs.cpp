@@ -8,7 +8,7 @@
 #include "sim/core/program/assembler.h"
 #include "sim/core/program/emit_instructions.h"
 #include "sim/core/programs/shipped_programs.h"
-#include "sim/core/run/cost.h"
+#include "sim/core/run/instruction_cost.h"
 #include "tests/why.h"
 
 namespace trellis::sim::core {
@@ -22,7 +22,7 @@ class OnEveryChip : public testing::TestWithParam<std::string> {
 TEST_P(OnEveryChip, ALoadTakesItsTriggerStartBytesAndEnd) {
   ProgramBuilder b("load", chip_);
   load(b, b.tile("tile", DType::f32, 128, 1024), b.input("from", DType::f32, 128, 1024));
-  const EngineProgram p = b.finish();
+  const NeuronCoreProgram p = b.finish();
   const DmaWork work = dma_work(BoundInstruction(p, p.instructions.front()), chip_);
   const Time last = chip_.dma.stagger + work.shares.back().time;
   EXPECT_EQ(run(p, chip_).time, work.trigger + work.start + last + chip_.dma.done);
@@ -32,13 +32,13 @@ TEST_P(OnEveryChip, ALoadTakesItsTriggerStartBytesAndEnd) {
 
 TEST_P(OnEveryChip, IndependentInstructionsStartAnIntervalApart) {
   ProgramBuilder b("copies", chip_);
-  const Operand from = b.tile("from", DType::f32, 128, 512);
+  const TensorOperand from = b.tile("from", DType::f32, 128, 512);
   b.add("memset", Engine::vector, {from}, {}, {number(Key::value, 1)});
   const int copies = 10;
   for (int i = 0; i < copies; ++i)
     b.add("memset", Engine::gpsimd, {b.tile("to" + std::to_string(i), DType::f32, 128, 512)}, {},
           {number(Key::value, 1)});
-  const EngineProgram p = b.finish();
+  const NeuronCoreProgram p = b.finish();
   const InstructionCost cost = cost_of(BoundInstruction(p, p.instructions.back()), chip_);
   const Time gpsimd = (copies - 1) * cost.interval + cost.latency;
   const Time shared =
@@ -48,12 +48,12 @@ TEST_P(OnEveryChip, IndependentInstructionsStartAnIntervalApart) {
 
 TEST_P(OnEveryChip, ADependentInstructionWaitsForResultsAndTheSemaphore) {
   ProgramBuilder b("chain", chip_);
-  const Operand x = b.tile("x", DType::f32, 128, 64), y = b.tile("y", DType::f32, 128, 64),
-                z = b.tile("z", DType::f32, 128, 64);
+  const TensorOperand x = b.tile("x", DType::f32, 128, 64), y = b.tile("y", DType::f32, 128, 64),
+                      z = b.tile("z", DType::f32, 128, 64);
   b.add("memset", Engine::gpsimd, {x}, {}, {number(Key::value, 1)});
   copy(b, y, x, Engine::vector);
   copy(b, z, y, Engine::scalar);
-  const EngineProgram p = b.finish();
+  const NeuronCoreProgram p = b.finish();
   Time expected = 0;
   for (const Instruction& i : p.instructions) expected += cost_of(BoundInstruction(p, i), chip_).latency;
   EXPECT_EQ(run(p, chip_).time, expected + 2 * chip_.semaphore_latency);
@@ -64,7 +64,7 @@ TEST_P(OnEveryChip, ATimelineChangesNoTime) {
   Arguments a(matmul.parameters);
   for (const char* size : {"M", "K"}) a.set(size, "256");
   a.set("N", "512");
-  const EngineProgram p = matmul.build(a, chip_);
+  const NeuronCoreProgram p = matmul.build(a, chip_);
   Timeline timeline;
   const Time time = run(p, chip_).time;
   EXPECT_EQ(run(p, chip_, {.timeline = &timeline}).time, time);
@@ -81,12 +81,12 @@ INSTANTIATE_TEST_SUITE_P(Chips, OnEveryChip, testing::Values("trn1", "inf2", "tr
 // How long `count` products of `rows` x 128 and `rows` x 512 take, and one of them.
 std::pair<Time, Time> products(const ChipSpec& chip, int rows, int count) {
   ProgramBuilder b("products", chip);
-  const Operand stationary = b.tile("stationary", DType::bf16, rows, 128),
-                moving = b.tile("moving", DType::bf16, rows, 512);
+  const TensorOperand stationary = b.tile("stationary", DType::bf16, rows, 128),
+                      moving = b.tile("moving", DType::bf16, rows, 512);
   for (int i = 0; i < count; ++i)
     b.add("nc_matmul", Engine::tensor, {b.psum("product" + std::to_string(i), DType::f32, 128, 512)},
           {stationary, moving});
-  const EngineProgram p = b.finish();
+  const NeuronCoreProgram p = b.finish();
   const InstructionCost one = cost_of(BoundInstruction(p, p.instructions.back()), chip);
   return {run(p, chip).time - (one.latency - one.interval), one.interval};
 }
@@ -115,7 +115,7 @@ TEST(CoreRuns, WithoutPrefetchARingRestsBetweenTransfers) {
   const ChipSpec chip("trn1", figures);
   const auto time_of = [&](int loads) {
     ProgramBuilder b("loads", chip);
-    const Operand from = b.input("from", DType::f32, 128, 256);
+    const TensorOperand from = b.input("from", DType::f32, 128, 256);
     for (int i = 0; i < loads; ++i) load(b, b.tile("tile" + std::to_string(i), DType::f32, 128, 256), from);
     return run(b.finish(), chip).time;
   };
@@ -123,7 +123,7 @@ TEST(CoreRuns, WithoutPrefetchARingRestsBetweenTransfers) {
   EXPECT_EQ(time_of(9) - time_of(1), 8 * one);
   ProgramBuilder b("one", chip);
   load(b, b.tile("tile", DType::f32, 128, 256), b.input("from", DType::f32, 128, 256));
-  const EngineProgram p = b.finish();
+  const NeuronCoreProgram p = b.finish();
   EXPECT_EQ(one, dma_work(BoundInstruction(p, p.instructions[0]), chip).shares[0].time + chip.dma.stagger +
                      chip.dma.generate + chip.dma.interval);
 }
@@ -133,9 +133,9 @@ TEST(CoreRuns, RingsShareTheEngines) {
   const ChipSpec chip = chip_named("trn2");
   const auto bytes_time = [&](int rings) {
     ProgramBuilder b("rings", chip);
-    const Operand from = b.input("from", DType::f32, 128, 8192);
+    const TensorOperand from = b.input("from", DType::f32, 128, 8192);
     for (int r = 0; r < rings; ++r) {
-      const Operand tile = b.tile("tile" + std::to_string(r), DType::f32, 128, 8192);
+      const TensorOperand tile = b.tile("tile" + std::to_string(r), DType::f32, 128, 8192);
       b.add("dma_copy", Engine::sync, {tile}, {from}, {}, {.ring = r});
     }
     return run(b.finish(), chip).time;
@@ -174,7 +174,7 @@ TEST(CoreRuns, ASemaphoreThatNobodyRaisesIsNamed) {
 
 TEST(CoreRuns, LoopsCountAndLeadThroughMemory) {
   const ChipSpec chip = chip_named("trn2");
-  const EngineProgram p = parse(R"(program loop cores=1
+  const NeuronCoreProgram p = parse(R"(program loop cores=1
 hbm out f32 bytes=1024 output
 sbuf x f32 core=0 partitions=0+1 bytes=0+1024
 semaphore done
@@ -193,7 +193,7 @@ dma_copy sync ring=0 out[0+1 @0 256x1 /1024] <- x[0+1 @0 256x1] wait done>=16
 // A DMA in a loop may end when its engine is iterations ahead, and still moves the data of its own iteration.
 TEST(CoreRuns, TransfersOfALoopTakeTheirRegistersWithThem) {
   const ChipSpec chip = chip_named("trn2");
-  const EngineProgram p = parse(R"(program loop cores=1
+  const NeuronCoreProgram p = parse(R"(program loop cores=1
 hbm in f32 bytes=4096 input
 hbm out f32 bytes=4096 output
 loop sync to=3 start=0 step=1 count=16
@@ -211,7 +211,7 @@ end_loop sync
 // A DMA uses a register's value at its trigger, though the register changes before the transfer is done.
 TEST(CoreRuns, TransfersDoNotSeeLaterRegisters) {
   const ChipSpec chip = chip_named("trn2");
-  const EngineProgram p = parse(R"(program moved cores=1
+  const NeuronCoreProgram p = parse(R"(program moved cores=1
 hbm in f32 bytes=512 input
 hbm out f32 bytes=512 output
 register_move sync to=3 value=0
@@ -245,7 +245,7 @@ TEST(CoreRuns, RegistersLeadNoByteOutOfABuffer) {
   const ChipSpec chip = chip_named("trn2");
   const auto told = [&](const std::string& lines) {
     return why([&] {
-      const EngineProgram p = parse("program p cores=1\n" + lines);
+      const NeuronCoreProgram p = parse("program p cores=1\n" + lines);
       CoreMemory memory(p, chip);
       run(p, chip, {.memory = &memory});
     });
@@ -272,7 +272,7 @@ TEST(CoreRuns, RegistersLeadNoByteOutOfABuffer) {
 // A list of four numbers, of which the third is loaded by way of the register that it goes to.
 TEST(CoreRuns, ARegisterIsLoadedThroughItsFormerValue) {
   const ChipSpec chip = chip_named("trn2");
-  const EngineProgram p = parse(R"(program list cores=1
+  const NeuronCoreProgram p = parse(R"(program list cores=1
 hbm list i32 bytes=16 input
 hbm out i32 bytes=4 output
 register_move sync to=0 value=2
@@ -288,7 +288,7 @@ register_store sync out[0+1 @0 1x1 /4] from=0
 
 TEST(CoreRuns, ARegisterIsLoadedWithWhatItHolds) {
   const ChipSpec chip = chip_named("trn2");
-  const EngineProgram p = parse(R"(program numbers cores=1
+  const NeuronCoreProgram p = parse(R"(program numbers cores=1
 hbm from f32 bytes=4 input
 register_load sync <- from[0+1 @0 1x1 /4] to=0
 )");

@@ -8,7 +8,7 @@
 
 #include "sim/cluster/choose/algorithm_choice.h"
 #include "sim/cluster/price/critical_path.h"
-#include "sim/hardware/report/report.h"
+#include "sim/hardware/report/html_report.h"
 
 namespace trellis::sim {
 namespace {
@@ -30,7 +30,7 @@ struct Kept {
   PriceOptions options;
   std::optional<Machine> machine;
   std::optional<CompiledSchedule> pattern;
-  std::unique_ptr<Run> run;
+  std::unique_ptr<SimulationRun> run;
   Time time = 0;
 };
 
@@ -103,7 +103,7 @@ TEST(PricePhases, AreSumsAndCopiesByDimension) {
     const Kept k("torus", "torus:4x4", {.bytes = 16e6, .fold = fold});
     std::set<std::string> names;
     Time on_path = 0;
-    for (const TransferPhase& p : phases_of(*k.run, *k.machine, critical_moves(*k.run), k.time)) {
+    for (const CollectivePhase& p : phases_of(*k.run, *k.machine, critical_moves(*k.run), k.time)) {
       names.insert(p.name);
       EXPECT_LT(p.from, p.to);
       EXPECT_LE(p.to, k.time);
@@ -145,8 +145,8 @@ TEST(RunOfJobs, ALoadSharesHbmWithTransfers) {
     std::vector<SimulatedCollective> collectives;
     const CompiledSchedule pattern(schedule::algorithm_named("mesh"), {.dims = {4, 16}});
     if (collective) collectives.push_back({.pattern = &pattern, .bytes = 256e6});
-    sim::Run run(m, collectives,
-                 {.loads = {{.rank = 0, .bytes = 1e9, .rate = rate}, {.rank = 1, .bytes = 1e9, .rate = rate}}});
+    sim::SimulationRun run(
+        m, collectives, {.loads = {{.rank = 0, .bytes = 1e9, .rate = rate}, {.rank = 1, .bytes = 1e9, .rate = rate}}});
     run.run();
     return run.load_ended(0);
   };

@@ -30,7 +30,7 @@ TEST(TimelineSummary, BusyStalledAndIdle) {
 }
 
 TEST(TimelineSummary, FollowsCausesBack) {
-  const std::vector<PathPiece> path = critical_path(example());
+  const std::vector<CriticalPathPiece> path = critical_path(example());
   const std::vector<std::tuple<std::int64_t, Time, Time, bool>> expected = {
       {-1, 0, 500'000, false},          {1, 500'000, 3'000'500, false},   {2, 3'000'500, 3'100'500, true},
       {2, 3'100'500, 5'000'000, false}, {4, 5'000'000, 7'000'000, false}, {6, 7'000'000, 7'250'000, true},
@@ -49,7 +49,7 @@ TEST(TimelineSummary, ASpanWithoutACauseFollowsTheOneBeforeItOnItsTrack) {
   t.spans[2].cause = 4;  // later than itself: not to be followed
   EXPECT_EQ(critical_path(t).size(), 5U);
   t.add({.track = track, .label = label, .start = 9, .end = 10});
-  const std::vector<PathPiece> path = critical_path(t);
+  const std::vector<CriticalPathPiece> path = critical_path(t);
   ASSERT_EQ(path.size(), 7U);
   EXPECT_TRUE(path[5].waiting);
   EXPECT_EQ(path[5].end - path[5].start, 4);
@@ -102,14 +102,14 @@ TEST(TimelineSummary, RandomTimelinesAddUp) {
       EXPECT_GE(use.idle, 0);
     }
     Time at = 0;
-    for (const PathPiece& piece : s.path) {
+    for (const CriticalPathPiece& piece : s.path) {
       EXPECT_EQ(piece.start, at);
       EXPECT_GT(piece.end, at);
       at = piece.end;
     }
     EXPECT_EQ(at, t.end);
     EXPECT_EQ(std::accumulate(s.parts.begin(), s.parts.end(), Time{0},
-                              [](Time sum, const PathTotal& part) { return sum + part.time; }),
+                              [](Time sum, const CriticalPathTotal& part) { return sum + part.time; }),
               t.end);
   }
 }

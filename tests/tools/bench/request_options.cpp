@@ -5,7 +5,7 @@
 #include <numeric>
 
 #include "tools/schedule/schedule_summary.h"
-#include "tools/schedule/sweep.h"
+#include "tools/schedule/verify_sweep.h"
 
 namespace trellis::tools {
 namespace {

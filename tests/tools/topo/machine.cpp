@@ -45,11 +45,11 @@ TopoObject cache(std::vector<TopoObject> parts) {
 TEST(TopoMachine, RanksOnACoreEachStayOnOneL3WhileItHasRoom) {
   const TopoMachine m = two_packages();
   EXPECT_FALSE(m.here);
-  EXPECT_EQ(rank_threads(m, 1, CoreSharePolicy::one), (Threads{{0}}));
-  EXPECT_EQ(rank_threads(m, 2, CoreSharePolicy::one), (Threads{{0}, {1}}));
-  EXPECT_EQ(rank_threads(m, 3, CoreSharePolicy::one), (Threads{{0}, {1}, {2}}));
-  EXPECT_EQ(rank_threads(m, 8, CoreSharePolicy::one), (Threads{{0}, {1}, {2}, {3}, {4}, {5}, {6}, {7}}));
-  EXPECT_EQ(rank_threads(m, 9, CoreSharePolicy::one), Threads{});
+  EXPECT_EQ(rank_threads(m, 1, CoreAllocationPolicy::one), (Threads{{0}}));
+  EXPECT_EQ(rank_threads(m, 2, CoreAllocationPolicy::one), (Threads{{0}, {1}}));
+  EXPECT_EQ(rank_threads(m, 3, CoreAllocationPolicy::one), (Threads{{0}, {1}, {2}}));
+  EXPECT_EQ(rank_threads(m, 8, CoreAllocationPolicy::one), (Threads{{0}, {1}, {2}, {3}, {4}, {5}, {6}, {7}}));
+  EXPECT_EQ(rank_threads(m, 9, CoreAllocationPolicy::one), Threads{});
 }
 
 TEST(TopoMachine, TheSmallestPartWithRoomIsTaken) {
@@ -57,24 +57,24 @@ TEST(TopoMachine, TheSmallestPartWithRoomIsTaken) {
                       true,
                       {.parts = {cache({core({0}), core({}, {1})}), cache({core({2}, {3}), core({4})}),
                                  cache({core({5}), core({6}), core({7})})}}};
-  EXPECT_EQ(rank_threads(m, 2, CoreSharePolicy::one), (Threads{{2}, {4}}));
-  EXPECT_EQ(rank_threads(m, 3, CoreSharePolicy::one), (Threads{{5}, {6}, {7}}));
-  EXPECT_EQ(rank_threads(m, 4, CoreSharePolicy::one), (Threads{{0}, {2}, {4}, {5}}));
+  EXPECT_EQ(rank_threads(m, 2, CoreAllocationPolicy::one), (Threads{{2}, {4}}));
+  EXPECT_EQ(rank_threads(m, 3, CoreAllocationPolicy::one), (Threads{{5}, {6}, {7}}));
+  EXPECT_EQ(rank_threads(m, 4, CoreAllocationPolicy::one), (Threads{{0}, {2}, {4}, {5}}));
   EXPECT_EQ(usable_cores(m.whole).size(), 6u);
 }
 
 TEST(TopoMachine, EqualSharesAreWholeCores) {
   const TopoMachine m = two_packages();
-  EXPECT_EQ(rank_threads(m, 2, CoreSharePolicy::equal),
+  EXPECT_EQ(rank_threads(m, 2, CoreAllocationPolicy::equal),
             (Threads{{0, 8, 1, 9, 2, 10, 3, 11}, {4, 12, 5, 13, 6, 14, 7, 15}}));
-  EXPECT_EQ(rank_threads(m, 3, CoreSharePolicy::equal), (Threads{{0, 8, 1, 9}, {2, 10, 3, 11}, {4, 12, 5, 13}}));
-  EXPECT_EQ(rank_threads(m, 9, CoreSharePolicy::equal), Threads{});
+  EXPECT_EQ(rank_threads(m, 3, CoreAllocationPolicy::equal), (Threads{{0, 8, 1, 9}, {2, 10, 3, 11}, {4, 12, 5, 13}}));
+  EXPECT_EQ(rank_threads(m, 9, CoreAllocationPolicy::equal), Threads{});
 }
 
 TEST(TopoMachine, ThreadsCountAsCoresWhereNoneAreKnown) {
   const TopoMachine m = described("pu:3");
   EXPECT_EQ(usable_cores(m.whole).size(), 3u);
-  EXPECT_EQ(rank_threads(m, 3, CoreSharePolicy::one), (Threads{{0}, {1}, {2}}));
+  EXPECT_EQ(rank_threads(m, 3, CoreAllocationPolicy::one), (Threads{{0}, {1}, {2}}));
 }
 
 TEST(TopoMachine, TheHostIsHere) {
@@ -125,7 +125,8 @@ TEST(TopoText, MoreRanksThanCores) {
 TEST(TopoJson, SaysWhatIsNearARank) {
   const TopoMachine m = two_packages();
   const auto json = nlohmann::json::parse(topo_json(
-      m, {.ranks = 2, .share = CoreSharePolicy::equal, .threads = rank_threads(m, 2, CoreSharePolicy::equal)}));
+      m,
+      {.ranks = 2, .share = CoreAllocationPolicy::equal, .threads = rank_threads(m, 2, CoreAllocationPolicy::equal)}));
   EXPECT_EQ(json["machine"], "host");
   EXPECT_EQ(json["whole"]["parts"].size(), 2u);
   EXPECT_EQ(json["whole"]["parts"][0]["parts"][0]["bytes"], 1 << 30);
@@ -139,7 +140,7 @@ TEST(TopoJson, SaysWhatIsNearARank) {
 
 TEST(TopoPicture, HasABoxForEachCoreAndALabelForEachRank) {
   const TopoMachine m = two_packages();
-  const std::string svg = topo_picture(m, {.ranks = 3, .threads = rank_threads(m, 3, CoreSharePolicy::one)});
+  const std::string svg = topo_picture(m, {.ranks = 3, .threads = rank_threads(m, 3, CoreAllocationPolicy::one)});
   const auto times = [&](std::string_view words) {
     std::size_t count = 0;
     for (std::size_t at = svg.find(words); at != std::string::npos; at = svg.find(words, at + 1)) ++count;

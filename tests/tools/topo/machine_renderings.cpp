@@ -7,7 +7,7 @@
 #include <set>
 
 #include "sim/cluster/machine/machine.h"
-#include "tools/topo/sketch.h"
+#include "tools/topo/machine_sketcher.h"
 
 namespace trellis::tools {
 namespace {
@@ -40,7 +40,7 @@ TEST(TopoSketch, ASmallMachineIsShownWithAllThatItHas) {
                            "switch:8", "fattree:4x3", "dragonfly:2x4x9", "trn2.48xlarge", "trn2u", "trn1.32xlarge",
                            "trn2.48xlarge x 4", "gpu.hgx x 2", "cores:4/torus:2x2"}) {
     const sim::Machine m = machine_named(name);
-    const std::set<ResourceId> drawn = shown(Sketcher(m).whole());
+    const std::set<ResourceId> drawn = shown(MachineSketcher(m).whole());
     for (ResourceId r : existing(m)) {
       // Open ends of a mesh, and the second link between two units that are neighbours both ways, carry nothing.
       if (std::string_view(name).starts_with("mesh")) continue;
@@ -56,7 +56,7 @@ TEST(TopoSketch, WhatIsDrawnLiesOnThePaper) {
                            "switch:500", "torus:4x4/full:4/clos:64", "torus:2x2x2x2", "trn2.48xlarge x 64"})
     names.emplace_back(more);
   for (const std::string& name : names) {
-    const Sketch s = Sketcher(machine_named(name)).whole();
+    const Sketch s = MachineSketcher(machine_named(name)).whole();
     EXPECT_LT(s.size.x, 4000) << name;
     EXPECT_LT(s.size.y, 3000) << name;
     EXPECT_LT(s.shapes.size(), 1500U) << name;

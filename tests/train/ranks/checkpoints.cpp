@@ -14,7 +14,7 @@
 #include "train/checkpoint/reshard.h"
 #include "train/checkpoint/save_load.h"
 #include "train/trainer/trainer.h"
-#include "train/update/state.h"
+#include "train/update/optimizer_state.h"
 
 namespace trellis::train {
 namespace {
@@ -48,7 +48,7 @@ void save_two(const fs::path& root, const StepConfig& c, Rank world, SaveOptions
 
 std::vector<float> everything(const fs::path& tag) {
   std::vector<float> all;
-  const TensorSource source(tag);
+  const CheckpointReader source(tag);
   for (const std::string& name : source.names()) {
     const TensorSlice whole = source.whole(name);
     const std::size_t at = all.size();
@@ -70,7 +70,7 @@ TEST(Checkpoint, LoadsIntoEveryOtherLayout) {
       fs::remove_all(second);
       expect_on_threads(world, [&](ccl::Communicator& w) {
         Job job(shaped(tensor, pipeline, zero, p), w);
-        EXPECT_TRUE(load(job, TensorSource(first / tag_name(2))));
+        EXPECT_TRUE(load(job, CheckpointReader(first / tag_name(2))));
         CheckpointSaver checkpoints(second, w, {});
         checkpoints.save(job, 2);
         checkpoints.wait();
@@ -85,12 +85,12 @@ TEST(Checkpoint, IsCutAnewWithoutAJob) {
   for (Precision p : {Precision::fp32, Precision::mixed}) {
     const fs::path root = folder.path() / std::string(name(p));
     save_two(root / "first", shaped(2, 2, true, p), 8);
-    const TensorSource source(root / "first" / tag_name(2));
+    const CheckpointReader source(root / "first" / tag_name(2));
     for (const auto& [tensor, pipeline, world, zero] : {std::tuple{4, 1, 8, true}, {1, 2, 2, false}}) {
       const fs::path tag = reshard(source, shaped(tensor, pipeline, zero, p), world, root / "second");
       EXPECT_EQ(read_done(tag).files.size(), static_cast<std::size_t>(world));
       EXPECT_EQ(everything(tag), everything(root / "first" / tag_name(2)));
-      EXPECT_EQ(TensorSource(tag).verify(), source.names().size());
+      EXPECT_EQ(CheckpointReader(tag).verify(), source.names().size());
     }
   }
 }
@@ -101,7 +101,7 @@ TEST(Checkpoint, IsNotCutForAnotherModel) {
   SaveOptions o;
   o.origin = origin_of({.step = c, .trainer = {}, .data = {}, .experiment = {}}, {}, "");
   save_two(folder.path() / "first", c, 2, o);
-  const TensorSource source(folder.path() / "first" / tag_name(2));
+  const CheckpointReader source(folder.path() / "first" / tag_name(2));
   c.seed = 99, c.strategy.tensor = 1;  // settings that change no weight's meaning
   EXPECT_EQ(read_done(reshard(source, c, 1, folder.path() / "second")).origin.settings, source.info().origin.settings);
   c.model.num_layers = 2;
@@ -116,7 +116,7 @@ TEST(Checkpoint, AdaptersAreMergedIntoTheirWeights) {
   c.lora = {.rank = 4, .alpha = 8, .targets = {"q_proj", "down_proj"}};
   save_two(folder.path(), c, 2);
   const fs::path file = folder.path() / "merged.safetensors";
-  const TensorSource source(folder.path() / tag_name(2));
+  const CheckpointReader source(folder.path() / tag_name(2));
   EXPECT_EQ(source.info().lora_alpha, 8);
   export_weights(source, file, {.merge = true});
   // The merged model without adapters has the loss of the model with them.
@@ -126,15 +126,16 @@ TEST(Checkpoint, AdaptersAreMergedIntoTheirWeights) {
       StepConfig own = shaped(1, 1, false, Precision::fp32);
       if (merged == 0) own.lora = c.lora;
       Job job(own, w);
-      load(job, merged == 1 ? TensorSource(file) : TensorSource(folder.path() / tag_name(2)));
+      load(job, merged == 1 ? CheckpointReader(file) : CheckpointReader(folder.path() / tag_name(2)));
       set_batches(job, 7);
       losses[merged] = job.run({.step = 1, .learning_rate = 0}).loss;
     });
   EXPECT_NEAR(losses[0], losses[1], 1e-6);
-  EXPECT_FALSE(TensorSource(file).has("model.layers.0.self_attn.q_proj.lora_A.weight"));
+  EXPECT_FALSE(CheckpointReader(file).has("model.layers.0.self_attn.q_proj.lora_A.weight"));
   save_two(folder.path() / "plain", shaped(1, 1, false, Precision::fp32), 1);
-  EXPECT_THROW(export_weights(TensorSource(folder.path() / "plain" / tag_name(2)), file, {.merge = true, .alpha = 8}),
-               std::invalid_argument);
+  EXPECT_THROW(
+      export_weights(CheckpointReader(folder.path() / "plain" / tag_name(2)), file, {.merge = true, .alpha = 8}),
+      std::invalid_argument);
 }
 
 // Adapters train, so that they have masters; frozen weights have none.
@@ -143,15 +144,15 @@ TEST(Checkpoint, AdaptersMergedInF32AreThoseOfTheMasters) {
   StepConfig c = shaped(1, 1, false, Precision::mixed);
   c.lora = {.rank = 4, .alpha = 8, .targets = {"down_proj"}};
   save_two(folder.path(), c, 1, {.masters = true});
-  const TensorSource source(folder.path() / tag_name(2));
+  const CheckpointReader source(folder.path() / tag_name(2));
   export_hf(source, c, folder.path() / "hf", {.type = "f32", .merge = {.merge = true}});
-  const auto values = [](const TensorSource& from, const std::string& name) {
+  const auto values = [](const CheckpointReader& from, const std::string& name) {
     std::vector<float> all(from.whole(name).elements());
     from.read(name, from.whole(name), all.data());
     return all;
   };
   const std::string stem = "model.layers.1.mlp.down_proj.";
-  const auto merged = values(TensorSource(folder.path() / "hf"), stem + "weight");
+  const auto merged = values(CheckpointReader(folder.path() / "hf"), stem + "weight");
   const auto weight = values(source, stem + "weight");
   const std::size_t columns = source.whole(stem + "weight").columns;
   const auto apart = [&](const std::string& kind) {
@@ -220,7 +221,7 @@ TEST(Checkpoint, ResumesToTheBit) {
   });
   expect_on_threads(8, [&](ccl::Communicator& w) {
     Job job(c, w);
-    load(job, TensorSource(folder.path() / "a" / tag_name(2)));
+    load(job, CheckpointReader(folder.path() / "a" / tag_name(2)));
     CheckpointSaver checkpoints(folder.path() / "b", w, {});
     steps(job, 2, 4);
     checkpoints.save(job, 4);
@@ -230,7 +231,7 @@ TEST(Checkpoint, ResumesToTheBit) {
 }
 
 std::string said_of(const fs::path& tag) {
-  return why<std::exception>([&] { TensorSource(tag).verify(); });
+  return why<std::exception>([&] { CheckpointReader(tag).verify(); });
 }
 
 TEST(Checkpoint, DamageIsNamedAndOlderTagsStayGood) {
@@ -299,10 +300,10 @@ TEST(Checkpoint, WhatTheFirstRankCannotWriteEndsEveryRank) {
 TEST(Checkpoint, MastersBecomeTheParametersInF32) {
   const Folder folder;
   save_two(folder.path() / "first", shaped(2, 2, true, Precision::mixed), 8);
-  const TensorSource source(folder.path() / "first" / tag_name(2));
+  const CheckpointReader source(folder.path() / "first" / tag_name(2));
   const StepConfig wide = shaped(2, 1, true, Precision::fp32);
-  const TensorSource cut(reshard(source, wide, 4, folder.path() / "second"));
-  const auto whole = [](const TensorSource& from, const std::string& name) {
+  const CheckpointReader cut(reshard(source, wide, 4, folder.path() / "second"));
+  const auto whole = [](const CheckpointReader& from, const std::string& name) {
     std::vector<float> values(from.whole(name).elements());
     from.read(name, from.whole(name), values.data());
     return values;
@@ -338,8 +339,8 @@ TEST(Checkpoint, MomentsAreLoadedForAllOrForNone) {
   expect_on_threads(4, [&](ccl::Communicator& w) {
     Job job(c, w);
     steps(job, 0, 1);
-    EXPECT_FALSE(load(job, TensorSource(folder.path() / tag_name(2))));
-    for (const ParameterState& s : job.step().states)
+    EXPECT_FALSE(load(job, CheckpointReader(folder.path() / tag_name(2))));
+    for (const OptimizerState& s : job.step().states)
       for (const TensorId moment : {s.first, s.second}) {
         const std::size_t elements = moment == no_tensor ? 0 : s.elements();
         for (std::size_t i = 0; i < elements; ++i) ASSERT_EQ(job.runner().as<float>(moment)[i], 0) << s.parameter->name;
@@ -351,8 +352,8 @@ TEST(Checkpoint, WeightsAreASafetensorsFileWithTheirOwnNames) {
   const Folder folder;
   save_two(folder.path(), shaped(2, 2, true, Precision::fp32), 4);
   const fs::path file = folder.path() / "llama.safetensors";
-  export_weights(TensorSource(folder.path() / tag_name(2)), file);
-  const TensorSource weights(file);
+  export_weights(CheckpointReader(folder.path() / tag_name(2)), file);
+  const CheckpointReader weights(file);
   EXPECT_TRUE(weights.has("model.layers.3.self_attn.k_proj.weight"));
   EXPECT_EQ(weights.names().size(), 4 * 9 + 3U);
   EXPECT_EQ(weights.whole("model.layers.0.mlp.down_proj.weight").rows, 32U);

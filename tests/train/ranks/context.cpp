@@ -190,7 +190,7 @@ TEST(Context, ACheckpointIsThatOfAnyLayout) {
   const Trained whole = train_threads(one, 1, {.steps = 3});
   expect_on_threads(1, [&](ccl::Communicator& world) {
     Job job(one, world);
-    load(job, TensorSource(folder.path() / tag_name(2)), true);
+    load(job, CheckpointReader(folder.path() / tag_name(2)), true);
     steps(job, 2, 3);
     for (const Parameter& p : job.parameters().all()) {
       const std::vector<float> got = job.values(p), &expected = whole.parameters.at(p.name);

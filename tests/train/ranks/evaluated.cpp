@@ -7,7 +7,7 @@
 
 #include "tests/folder.h"
 #include "tests/train/ranks/runs.h"
-#include "train/checkpoint/tag.h"
+#include "train/checkpoint/checkpoint_folder.h"
 
 namespace trellis::train {
 namespace {
@@ -26,7 +26,7 @@ fs::path tag_of(const JobConfig& c) {
   return fs::path(c.experiment.directory) / c.step.name / "checkpoints" / tag_name(2);
 }
 
-TEST(Evaluated, IsTheLossOfTheLabelsAlone) {
+TEST(EvaluationResult, IsTheLossOfTheLabelsAlone) {
   const Folder folder;
   JobConfig c = still(folder);
   const Trial plain = train_in(c);
@@ -36,17 +36,17 @@ TEST(Evaluated, IsTheLossOfTheLabelsAlone) {
   EXPECT_NE(smoothed.losses, plain.losses);
   EXPECT_EQ(smoothed.validation, plain.validation);
   expect_on_threads(1, [&](ccl::Communicator& world) {
-    EXPECT_EQ(evaluate(c, world, TensorSource(tag_of(c))).loss, plain.validation);
+    EXPECT_EQ(evaluate(c, world, CheckpointReader(tag_of(c))).loss, plain.validation);
   });
 }
 
-TEST(Evaluated, NoBatchHasNoLoss) {
+TEST(EvaluationResult, NoBatchHasNoLoss) {
   const Folder folder;
   JobConfig c = still(folder);
   ASSERT_EQ(train_in(c).fault, "");
   c.trainer.limit_val_batches = 0;
   const std::string fault =
-      on_threads(1, [&](ccl::Communicator& world) { evaluate(c, world, TensorSource(tag_of(c))); });
+      on_threads(1, [&](ccl::Communicator& world) { evaluate(c, world, CheckpointReader(tag_of(c))); });
   EXPECT_NE(fault.find("trainer.limit_val_batches is 0: expected"), std::string::npos) << fault;
 }
 

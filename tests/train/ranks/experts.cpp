@@ -203,10 +203,10 @@ TEST(Experts, AreCutAnewForOtherLayouts) {
     checkpoints.wait();
   });
   const std::filesystem::path first = folder.path() / "first" / tag_name(1);
-  const TensorSource source(first);
+  const CheckpointReader source(first);
   for (const StepConfig& other : {laid_out(deepseek(), {.expert = 4}, 8), laid_out(deepseek(), {.pipeline = 2}, 1)}) {
     const std::filesystem::path second = reshard(source, other, ranks_of(other), folder.path() / "second");
-    const TensorSource again(second);
+    const CheckpointReader again(second);
     EXPECT_EQ(again.verify(), source.names().size());
     ASSERT_EQ(again.names(), source.names());
     for (const std::string& name : source.names()) {
@@ -223,7 +223,7 @@ TEST(Experts, AreCutAnewForOtherLayouts) {
         StepConfig same = c;
         same.global_batch_size = 32;
         Job job(same, w);
-        EXPECT_TRUE(load(job, TensorSource(t)));
+        EXPECT_TRUE(load(job, CheckpointReader(t)));
         set_batches(job, 1);
         const double loss = job.run({.step = 2, .learning_rate = 1e-2}).loss;
         if (w.rank() == 0) losses.push_back(loss);

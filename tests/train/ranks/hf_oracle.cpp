@@ -14,8 +14,8 @@
 #include "train/config/hf/hf_config.h"
 #include "train/layers/rope.h"
 #include "train/step/run.h"
-#include "train/whole/generation.h"
-#include "train/whole/step.h"
+#include "train/whole/rank_step.h"
+#include "train/whole/text_generator.h"
 
 namespace trellis::train {
 namespace {
@@ -98,7 +98,7 @@ void expect_losses(const std::string& family, Rank tensor, Rank pipeline, bool z
   const auto norms = golden()[family]["norms"].get<std::vector<double>>();
   expect_on_threads(world, [&](ccl::Communicator& w) {
     Job job(config_of(path, tensor, pipeline, zero, context, ring), w);
-    EXPECT_FALSE(load(job, TensorSource(path)));
+    EXPECT_FALSE(load(job, CheckpointReader(path)));
     for (std::uint32_t step = 0; step < losses.size(); ++step) {
       const auto data = static_cast<std::uint32_t>(job.step().mesh.shape().data),
                  place = static_cast<std::uint32_t>(job.step().place.data);
@@ -150,8 +150,8 @@ TEST(HfOracle, GreedyTokensAreThoseOfTransformers) {
         for (const char* which : {"short", "long"}) {  // the long one begins with a piece of 64
           const json& said = golden()[family][which];
           const auto prompt = said["prompt"].get<std::vector<std::int32_t>>();
-          Generation g(config_of(path, tensor, pipeline, false), w, prompt.size() + said["tokens"].size());
-          load_parameters(g.step(), g.runner(), TensorSource(path));
+          TextGenerator g(config_of(path, tensor, pipeline, false), w, prompt.size() + said["tokens"].size());
+          load_parameters(g.step(), g.runner(), CheckpointReader(path));
           EXPECT_EQ(g.generate(prompt, said["tokens"].size(), {}), said["tokens"].get<std::vector<std::int32_t>>())
               << family << " T" << tensor << " " << which;
         }
@@ -165,7 +165,7 @@ void expect_weights(const fs::path& folder, const std::string& family) {
   std::size_t found = 0;
   for (const auto& each : fs::directory_iterator(folder)) {
     if (each.path().extension() != ".safetensors") continue;
-    const TensorSource file(each.path());
+    const CheckpointReader file(each.path());
     for (const std::string& name : file.names()) {
       ASSERT_TRUE(said.contains(name)) << name;
       const TensorSlice whole = file.whole(name);
@@ -186,17 +186,17 @@ TEST(HfOracle, AFolderComesOutAsItWentIn) {
     const Folder folder;
     const fs::path path = put_folder(folder, family);
     StepConfig c = config_of(path, 2, 2, false);
-    const fs::path tag = reshard(TensorSource(path), c, 4, folder.path() / "tags");
-    const auto files = export_hf(TensorSource(tag), c, folder.path() / "out", {.like = path, .file_bytes = 20'000});
+    const fs::path tag = reshard(CheckpointReader(path), c, 4, folder.path() / "tags");
+    const auto files = export_hf(CheckpointReader(tag), c, folder.path() / "out", {.like = path, .file_bytes = 20'000});
     EXPECT_GT(files.size(), 5U);
     EXPECT_TRUE(fs::exists(folder.path() / "out" / "tokenizer.json"));
     expect_weights(folder.path() / "out", family);
     EXPECT_EQ(hf_weights(folder.path() / "out").tensors.size(), golden()[family]["tensors"].size());
     // Exports the folder that was written once more, into one file.
-    export_hf(TensorSource(folder.path() / "out"), c, folder.path() / "one");
+    export_hf(CheckpointReader(folder.path() / "out"), c, folder.path() / "one");
     EXPECT_TRUE(fs::exists(folder.path() / "one" / "model.safetensors"));
     expect_weights(folder.path() / "one", family);
-    EXPECT_NE(why([&] { export_hf(TensorSource(path), c, folder.path() / "one"); }).find("is there already"),
+    EXPECT_NE(why([&] { export_hf(CheckpointReader(path), c, folder.path() / "one"); }).find("is there already"),
               std::string::npos);
   }
 }
@@ -206,7 +206,7 @@ TEST(HfFolder, WhatIsWrongIsNamed) {
   const fs::path path = put_folder(folder, "llama");
   const auto complaint = [&] {
     return why([&] {
-      const TensorSource source(path);
+      const CheckpointReader source(path);
       const TensorSlice whole = source.whole("model.norm.weight");
       std::vector<float> values(64);
       source.read("model.norm.weight", {32, 1, 0, 32, 0, 1}, values.data());

@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "tests/train/ranks/runs.h"
-#include "train/update/state.h"
-#include "train/whole/step.h"
+#include "train/update/optimizer_state.h"
+#include "train/whole/rank_step.h"
 
 namespace trellis::train {
 namespace {
@@ -26,9 +26,9 @@ void expect_first_step(StepConfig c, const Formula& next) {
     Job job(c, world, 1);
     set_batches(job, 0);
     std::map<std::string, std::vector<float>> before;
-    for (const ParameterState& s : job.step().states) before[s.parameter->name] = job.values(*s.parameter);
+    for (const OptimizerState& s : job.step().states) before[s.parameter->name] = job.values(*s.parameter);
     job.run({.step = 1, .learning_rate = 0.05});
-    for (const ParameterState& s : job.step().states) {
+    for (const OptimizerState& s : job.step().states) {
       const Parameter& p = *s.parameter;
       const auto expected = next(before[p.name], job.gradients(p), p.decays ? c.optimizer.weight_decay : 0);
       const auto after = job.values(p);

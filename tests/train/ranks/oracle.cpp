@@ -8,7 +8,7 @@
 
 #include "tests/train/ranks/formulas.h"
 #include "tests/train/ranks/runs.h"
-#include "train/whole/step.h"
+#include "train/whole/rank_step.h"
 
 namespace trellis::train {
 namespace {

@@ -4,7 +4,7 @@
 #include "tests/train/ranks/runs.h"
 #include "tests/why.h"
 #include "train/models/model_interface.h"
-#include "train/whole/step.h"
+#include "train/whole/rank_step.h"
 
 namespace trellis::train {
 namespace {

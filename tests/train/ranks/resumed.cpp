@@ -7,8 +7,8 @@
 
 #include "tests/folder.h"
 #include "tests/train/ranks/runs.h"
+#include "train/checkpoint/checkpoint_folder.h"
 #include "train/checkpoint/shard.h"
-#include "train/checkpoint/tag.h"
 #include "train/trainer/load_together.h"
 
 namespace trellis::train {
@@ -155,7 +155,7 @@ TEST(Resumed, MomentsAreLoadedOnAllRanksOrOnNone) {
   JobConfig c = run_in(folder);
   c.step.strategy.pipeline = 2, c.experiment.checkpoints = true;
   ASSERT_EQ(train_in(c, 2).fault, "");
-  const TensorSource whole(run_of(c) / "checkpoints" / tag_name(10));
+  const CheckpointReader whole(run_of(c) / "checkpoints" / tag_name(10));
   std::vector<std::vector<float>> values;
   std::vector<ShardTensor> tensors;
   for (const std::string& name : whole.names()) {
@@ -180,8 +180,8 @@ TEST(Resumed, MomentsAreLoadedOnAllRanksOrOnNone) {
   EXPECT_EQ(losses[0], losses[1]);
   expect_on_threads(2, [&](ccl::Communicator& w) {
     Job job(c.step, w);
-    EXPECT_FALSE(load_together(w, job, TensorSource(some)).state) << "rank " << w.rank();
-    EXPECT_TRUE(load_together(w, job, TensorSource(run_of(c) / "checkpoints" / tag_name(10))).state);
+    EXPECT_FALSE(load_together(w, job, CheckpointReader(some)).state) << "rank " << w.rank();
+    EXPECT_TRUE(load_together(w, job, CheckpointReader(run_of(c) / "checkpoints" / tag_name(10))).state);
   });
 }
 

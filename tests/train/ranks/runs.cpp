@@ -10,7 +10,7 @@
 
 #include "ccl/store.h"
 #include "kernels/types/random.h"
-#include "train/whole/step.h"
+#include "train/whole/rank_step.h"
 
 namespace trellis::train {
 

@@ -15,7 +15,7 @@
 #include "tests/folder.h"
 #include "tests/train/ranks/runs.h"
 #include "tests/why.h"
-#include "train/checkpoint/tag.h"
+#include "train/checkpoint/checkpoint_folder.h"
 #include "train/trainer/run_folder.h"
 
 namespace trellis::train {

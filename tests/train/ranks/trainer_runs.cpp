@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "train/checkpoint/tag.h"
+#include "train/checkpoint/checkpoint_folder.h"
 
 namespace trellis::train {
 

@@ -20,7 +20,7 @@ struct BenchResult {
   ccl::Rank root = -1;  // -1: none
   bool in_place = false;
   int streams = 1;
-  measure::Measured measured;
+  measure::BenchMeasurement measured;
   double low_us = 0, high_us = 0;  // the interval of a simulated time; 0: not asked for
 
   double algbw_GBps(double us) const;  // for this time

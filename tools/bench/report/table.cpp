@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <ctime>
 
-#include "ccl/plan/check.h"
+#include "ccl/plan/call_check.h"
 #include "schedule/collective_traits.h"
 #include "tools/bench/report/result.h"
 #include "tools/program/provenance.h"

@@ -29,7 +29,7 @@ std::string axis(std::string_view anchor) {
 
 class Drawing {
  public:
-  Drawing(const Layout& l, const DiagramWords& w) : l_(l), w_(w) {
+  Drawing(const DiagramLayout& l, const DiagramWords& w) : l_(l), w_(w) {
     double longest = 0;
     for (const Band& panel : l.panels) longest = std::max(longest, panel.end - panel.begin);
     const double wide = l.down ? l.across : longest;
@@ -82,7 +82,7 @@ class Drawing {
   void local(Svg&, std::size_t) const;
   Legend meanings() const;
 
-  const Layout& l_;
+  const DiagramLayout& l_;
   const DiagramWords& w_;
   double width_ = 0, head_ = 0, panel_height_ = 0, left_ = 0, top_ = 0, legend_top_ = 0;
   std::vector<std::string> fact_lines_;
@@ -221,6 +221,6 @@ void Drawing::local(Svg& svg, std::size_t i) const {
 
 }  // namespace
 
-std::string diagram(const Layout& l, const DiagramWords& w) { return Drawing(l, w).draw(); }
+std::string diagram(const DiagramLayout& l, const DiagramWords& w) { return Drawing(l, w).draw(); }
 
 }  // namespace trellis::tools::draw

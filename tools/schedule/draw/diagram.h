@@ -6,7 +6,7 @@
 
 #include "tools/picture/palette.h"
 #include "tools/picture/svg.h"
-#include "tools/schedule/draw/layout.h"
+#include "tools/schedule/draw/diagram_layout.h"
 
 namespace trellis::tools::draw {
 
@@ -24,6 +24,6 @@ struct DiagramWords {
   std::int32_t first_round = 1;
 };
 
-std::string diagram(const Layout&, const DiagramWords&);
+std::string diagram(const DiagramLayout&, const DiagramWords&);
 
 }  // namespace trellis::tools::draw

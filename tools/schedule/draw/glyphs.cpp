@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "tools/schedule/draw/layout.h"
+#include "tools/schedule/draw/diagram_layout.h"
 
 namespace trellis::tools::draw {
 namespace {

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
+#include "tools/schedule/draw/diagram_layout.h"
 #include "tools/schedule/draw/glyphs.h"
-#include "tools/schedule/draw/layout.h"
 
 namespace trellis::tools::draw {
 namespace {

@@ -8,7 +8,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "schedule/proof/bounds.h"
+#include "schedule/proof/check_steps.h"
 #include "text/refuse.h"
 #include "tools/schedule/draw/diagram.h"
 #include "tools/schedule/draw/step_contents.h"
@@ -92,7 +92,7 @@ class Painter {
 
 std::vector<std::int64_t> Painter::blocks_of(StepId id) const {
   std::vector<std::int64_t> found;
-  for (const Datum& d : contents_.of(id)) found.push_back(block(s_.task, d));
+  for (const TrackedChunk& d : contents_.of(id)) found.push_back(block(s_.task, d));
   std::ranges::sort(found);
   found.erase(std::unique(found.begin(), found.end()), found.end());
   return found;

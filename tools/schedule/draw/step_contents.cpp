@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "schedule/collective_traits.h"
-#include "schedule/proof/interpret.h"
+#include "schedule/proof/reference_interpreter.h"
 
 namespace trellis::tools::draw {
 namespace {
@@ -13,7 +13,7 @@ namespace {
 using namespace schedule;
 using enum Collective;
 
-Datum input_datum(const Task& t, Rank rank, std::int64_t chunk) {
+TrackedChunk input_datum(const Task& t, Rank rank, std::int64_t chunk) {
   switch (t.operation.collective) {
     case all_gather:
     case all_gather_v:
@@ -28,7 +28,7 @@ Datum input_datum(const Task& t, Rank rank, std::int64_t chunk) {
   }
 }
 
-std::string arrow(const Task& t, const Datum& d) {
+std::string arrow(const Task& t, const TrackedChunk& d) {
   const std::string ends = fmt::format("{}→{}", d.source, d.chunk / t.pieces);
   return t.pieces == 1 ? ends : fmt::format("{}.{}", ends, d.chunk % t.pieces);
 }
@@ -37,8 +37,8 @@ std::string arrow(const Task& t, const Datum& d) {
 
 StepContents::StepContents(const Schedule& s, const StepWiring& wiring)
     : first_(wiring.count()), count_(wiring.count()) {
-  auto memory = memory_of<Datum>(s, [&](Rank r, std::int64_t chunk) { return input_datum(s.task, r, chunk); });
-  const ValueView<Datum> view(s, wiring, memory);
+  auto memory = memory_of<TrackedChunk>(s, [&](Rank r, std::int64_t chunk) { return input_datum(s.task, r, chunk); });
+  const ScheduleMemoryView<TrackedChunk> view(s, wiring, memory);
   const auto record = [&](StepId id, StepId receive) {
     const Slice& from = view.step(id).from;
     first_[id] = data_.size();
@@ -47,10 +47,10 @@ StepContents::StepContents(const Schedule& s, const StepWiring& wiring)
     if (receive != StepWiring::none) first_[receive] = first_[id], count_[receive] = count_[id];
   };
   interpret(
-      s, wiring, memory, [](std::span<const Datum* const> parts) { return *parts.back(); }, record);
+      s, wiring, memory, [](std::span<const TrackedChunk* const> parts) { return *parts.back(); }, record);
 }
 
-std::int64_t block(const Task& t, const Datum& d) {
+std::int64_t block(const Task& t, const TrackedChunk& d) {
   if (d.chunk < 0) return 0;
   if (t.operation.collective == permute) return d.source;
   if (by_block(t.operation.collective)) return d.chunk / t.pieces;
@@ -75,7 +75,7 @@ std::string label_example(const Task& t) {
   return traits(t.operation.collective).by_pair ? arrow(t, {0, t.pieces}) : "3";
 }
 
-std::string label(const Task& t, std::span<const Datum> data) {
+std::string label(const Task& t, std::span<const TrackedChunk> data) {
   if (data.empty() || data.front().chunk < 0) return "";
   if (traits(t.operation.collective).by_pair)
     return data.size() == 1 ? arrow(t, data[0]) : fmt::format("{} +{}", arrow(t, data[0]), data.size() - 1);

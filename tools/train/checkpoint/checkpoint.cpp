@@ -4,7 +4,7 @@
 
 #include <filesystem>
 
-#include "measure/words.h"
+#include "measure/bench_names.h"
 #include "tools/program/cli_checks.h"
 #include "tools/program/command.h"
 #include "tools/program/output.h"
@@ -35,7 +35,7 @@ void add_show(CLI::App& app, Options& o) {
 }
 
 int show(const Options& o) {
-  const train::TensorSource source(o.path);
+  const train::CheckpointReader source(o.path);
   Table table("tensors", {left("tensor"), left("type"), {"rows"}, {"columns"}});
   for (const std::string& name : source.names()) {
     const train::TensorSlice whole = source.whole(name);
@@ -51,7 +51,7 @@ int show(const Options& o) {
 }
 
 int verify(const Options& o) {
-  const train::TensorSource source(o.path);
+  const train::CheckpointReader source(o.path);
   write_output("", fmt::format("{} tensors are as they were written\n", source.verify()));
   return 0;
 }
@@ -64,7 +64,7 @@ void add_weights(CLI::App& app, Options& o) {
 }
 
 int weights(const Options& o) {
-  train::export_weights(train::TensorSource(o.path), o.output, o.merge);
+  train::export_weights(train::CheckpointReader(o.path), o.output, o.merge);
   return 0;
 }
 
@@ -91,7 +91,7 @@ void add_hf(CLI::App& app, HfOptions& o) {
 }
 
 int hf(const HfOptions& o) {
-  const train::TensorSource source(o.from);
+  const train::CheckpointReader source(o.from);
   const train::JobConfig job = config_of_source(source, o.from, o.config, o.changes).job;
   train::HfExportOptions to = o.to;
   to.like = o.like;
@@ -122,7 +122,7 @@ void add_reshard(CLI::App& app, ReshardOptions& o) {
 }
 
 int reshard(const ReshardOptions& o) {
-  const train::TensorSource source(o.from);
+  const train::CheckpointReader source(o.from);
   const auto tag = train::reshard(source, read_config(o.config, o.changes).job.step, o.ranks, o.output);
   write_output("", fmt::format("{}: {}, was {}\n", tag.string(), train::read_done(tag).layout,
                                source.info().layout.empty() ? "weights" : source.info().layout));

@@ -35,7 +35,7 @@ void add(CLI::App& app, Options& o) {
 }
 
 int run(const Options& o) {
-  const train::TensorSource source(o.from);
+  const train::CheckpointReader source(o.from);
   ReadConfig read = config_of_source(source, o.from, o.config, o.changes);
   train::JobConfig& job = read.job;
   if (!o.data.empty()) job.data.val_path = o.data;
@@ -44,7 +44,7 @@ int run(const Options& o) {
   // The batch must be a multiple of a micro-batch for each data-parallel rank.
   const std::size_t together = job.step.sequences_together(world->ranks());
   if (together > 0 && job.step.global_batch_size % together != 0) job.step.global_batch_size = together;
-  const train::Evaluated e = train::evaluate(job, *world, source);
+  const train::EvaluationResult e = train::evaluate(job, *world, source);
   const bool first = world->rank() == 0;
   world->finalize();
   if (!first) return 0;

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "ccl/communicator.h"
-#include "text/number.h"
+#include "text/number_parsing.h"
 #include "text/printable.h"
 #include "text/refuse.h"
 #include "text/words.h"
@@ -20,8 +20,8 @@
 #include "train/checkpoint/save_load.h"
 #include "train/step/run.h"
 #include "train/trainer/threads_per_rank.h"
-#include "train/whole/generation.h"
-#include "train/whole/step.h"
+#include "train/whole/rank_step.h"
+#include "train/whole/text_generator.h"
 
 namespace trellis::tools {
 namespace {
@@ -167,7 +167,7 @@ std::vector<std::int32_t> prompt_of(const Options& o, TokenizerProcess* tokenize
 int run(const Options& o) {
   if (o.prompt.empty() == o.tokens.empty()) throw std::invalid_argument("expected --prompt TEXT, or --tokens NUMBERS");
   o.sampling.check();
-  const train::TensorSource source(o.from);
+  const train::CheckpointReader source(o.from);
   const train::JobConfig job = config_of_source(source, o.from, o.config, o.changes).job;
   const bool text = o.tokens.empty();
   const std::string folder = text ? tokenizer_folder(o, job) : "";
@@ -182,8 +182,8 @@ int run(const Options& o) {
   if (o.ends.empty() && tokenizer) ends = tokenizer->ends();
   if (o.ends.empty() && text && folder.empty()) ends = {end_of_bytes};
   ends = of_first_rank(*world, std::move(ends));
-  train::Generation generation(job.step, *world, prompt.size() + o.count,
-                               train::compute_threads(*world, job.trainer.threads));
+  train::TextGenerator generation(job.step, *world, prompt.size() + o.count,
+                                  train::compute_threads(*world, job.trainer.threads));
   train::load_parameters(generation.step(), generation.runner(), source);
   if (first && text) write_output("", o.prompt);
   std::size_t written = 0;

@@ -21,7 +21,7 @@ train::JobConfig alone(train::JobConfig job) {
 
 }  // namespace
 
-ReadConfig config_of_source(const train::TensorSource& source, const std::string& path, const std::string& config,
+ReadConfig config_of_source(const train::CheckpointReader& source, const std::string& path, const std::string& config,
                             const std::vector<std::string>& changes) {
   if (!config.empty()) return read_config(config, changes);
   train::JobConfig job;

@@ -1,5 +1,5 @@
 // The keys of models with experts, as NxD Training names them; those that it has no names for have Hugging Face's.
-#include "train/config/key_list.h"
+#include "train/config/config_key.h"
 
 namespace trellis::train {
 namespace {
@@ -26,7 +26,7 @@ std::string set_dropout(JobConfig&, const KeyValue& v) {
 }  // namespace
 
 std::vector<ConfigKey> experts_keys() {
-  using enum ResumePolicy;
+  using enum ChangeOnResume;
   const KeySection k{"model.moe"};
   const AllowedRange some = between(1, most_experts), none_or_some = between(0, most_experts);
   return {

@@ -9,8 +9,8 @@
 #include <stdexcept>
 
 #include "text/refuse.h"
+#include "train/config/apply_config_keys.h"
 #include "train/config/hf/hf_families.h"
-#include "train/config/keys.h"
 
 namespace trellis::train {
 namespace {
@@ -42,7 +42,7 @@ void check(const json& said, const HfFamily& family) {
   if (!is_none(said, "quantization_config"))
     text::refuse("quantization_config is {}: expected none; weights are read as f32, bf16 or f16",
                  said["quantization_config"].dump());
-  for (const HfExpected& e : family.expected)
+  for (const HfSupportedValues& e : family.expected)
     if (!is_none(said, e.field) && std::ranges::find(e.served, said[e.field]) == e.served.end())
       text::refuse("{} is {}: expected {}; {}", e.field, said[e.field].dump(), e.served[0].dump(), e.why);
 }
@@ -175,7 +175,7 @@ json made(const StepConfig& config) {
   for (const auto& [theirs, ours] : family.fields)
     if (const auto found = settings.find(canonical_key(ours)); found != settings.end())
       said[theirs] = value_of(found->second);
-  for (const HfExpected& e : family.expected) said[e.field] = e.served[0];
+  for (const HfSupportedValues& e : family.expected) said[e.field] = e.served[0];
   said["initializer_range"] = model.initializer_range;
   // Where 0 stands for a value that follows from other settings, that value is written.
   const bool gpt2 = model.architecture == "gpt3";
@@ -229,7 +229,7 @@ std::string hf_config_text(const StepConfig& config, const std::string& base, co
     const auto texts = [](const JobConfig& c) {
       std::string all;
       for (const Setting& s : settings_of(c))
-        if (s.resumed == ResumePolicy::model) all += s.key + " " + s.text + "\n";
+        if (s.resumed == ChangeOnResume::model) all += s.key + " " + s.text + "\n";
       return all;
     };
     if (texts(theirs) != texts(ours)) old.update(said);

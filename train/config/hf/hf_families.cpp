@@ -26,9 +26,9 @@ Fields joined(std::initializer_list<Fields> lists) {
   return all;
 }
 
-const HfExpected silu{"hidden_act", {"silu"}, "the perceptron is SwiGLU"};
-const HfExpected without_bias{"attention_bias", {false}, "projections have no biases"};
-const HfExpected plain_mlp{"mlp_bias", {false}, "projections have no biases"};
+const HfSupportedValues silu{"hidden_act", {"silu"}, "the perceptron is SwiGLU"};
+const HfSupportedValues without_bias{"attention_bias", {false}, "projections have no biases"};
+const HfSupportedValues plain_mlp{"mlp_bias", {false}, "projections have no biases"};
 
 HfFamily of_llama(const char* type, const char* class_name) {
   return {type, "llama", class_name, joined({common, wide, grouped}), {silu, without_bias, plain_mlp}, false, 1e-6};

@@ -14,7 +14,7 @@ struct HfField {
 };
 
 // A field that is supported only with the values in `served`.
-struct HfExpected {
+struct HfSupportedValues {
   const char* field;
   std::vector<nlohmann::json> served;  // the first is the default
   const char* why;
@@ -24,7 +24,7 @@ struct HfFamily {
   const char *type, *architecture;  // model_type, and what it is here
   const char* class_name;           // in the field "architectures"
   std::vector<HfField> fields;
-  std::vector<HfExpected> expected;
+  std::vector<HfSupportedValues> expected;
   bool tied;       // word embeddings, where the file does not say
   double epsilon;  // of norms, where the file does not say
 };

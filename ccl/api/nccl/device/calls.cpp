@@ -30,7 +30,7 @@ ncclTeam_t team_of(ncclComm_t comm, Make&& make) {
 }
 
 ncclTeam_t alone(ncclComm_t comm) {
-  return team_of(comm, [](NcclRankInfo) { return ncclTeam_t{1, 0, 1}; });
+  return team_of(comm, [](RankAndSize) { return ncclTeam_t{1, 0, 1}; });
 }
 
 }  // namespace
@@ -46,7 +46,7 @@ ncclResult_t ncclCommQueryProperties(ncclComm_t comm, ncclCommProperties_t* prop
       refuse_argument("props.size is {}: expected {}, as NCCL_COMM_PROPERTIES_INITIALIZER has it", props->size,
                       sizeof *props);
     const auto nccl_comm = nccl_comms().use(comm);
-    const NcclRankInfo place = nccl_comm->place();
+    const RankAndSize place = nccl_comm->place();
     ncclCommProperties_t told;
     std::memset(&told, 0, sizeof told);
     told.rank = place.rank;
@@ -61,7 +61,7 @@ ncclResult_t ncclCommQueryProperties(ncclComm_t comm, ncclCommProperties_t* prop
 TRELLIS_NCCL_TWIN(ncclCommQueryProperties);
 
 ncclTeam_t ncclTeamWorld(ncclComm_t comm) {
-  return team_of(comm, [](NcclRankInfo p) { return ncclTeam_t{p.ranks, p.rank, 1}; });
+  return team_of(comm, [](RankAndSize p) { return ncclTeam_t{p.ranks, p.rank, 1}; });
 }
 TRELLIS_NCCL_TWIN(ncclTeamWorld);
 

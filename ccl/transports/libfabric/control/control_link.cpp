@@ -65,11 +65,11 @@ std::string ControlLink::terms() const {
 
 std::vector<std::byte> ControlLink::address() const { return address_list(wires_); }
 
-void ControlLink::begin(std::vector<Member> members, const Seal& seal) {
+void ControlLink::begin(std::vector<Member> members, const MessageAuthenticator& seal) {
   members_ = std::move(members);
   seal_ = seal;
   const auto ranks = static_cast<Rank>(members_.size());
-  const std::size_t of_one = sizeof(Seal::Head) + sizeof(PublicHead) + most_notice_bytes(ranks);
+  const std::size_t of_one = sizeof(MessageAuthenticator::Head) + sizeof(PublicStateHeader) + most_notice_bytes(ranks);
   const std::size_t of_others = is_large(ranks) ? std::min(most_relayed_bytes, of_one * members_.size()) : 0;
   for (const auto& wire : wires_) {
     const std::size_t alone = of_one + most_address_bytes + most_note_bytes;
@@ -236,7 +236,7 @@ void ControlLink::tell(const std::shared_ptr<Presence>& p, Rank r) {
   }
   PacketBuffer* const b = path.pool->take(WireOperation::What::packet_out);
   if (b == nullptr) return p->lock().queue().put_off(r);
-  constexpr std::size_t sealed = sizeof(Seal::Head);
+  constexpr std::size_t sealed = sizeof(MessageAuthenticator::Head);
   const std::size_t room = path.pool->packet_bytes() - sealed;
   const std::size_t bytes = sealed + std::min(room, p->write_for(r, number, room, letter_));
   std::copy_n(letter_.begin(), bytes - sealed, b->data + sealed);

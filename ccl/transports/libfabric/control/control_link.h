@@ -10,7 +10,7 @@
 
 #include "ccl/config.h"
 #include "ccl/transports/libfabric/control/liveness_probes.h"
-#include "ccl/transports/libfabric/control/seal.h"
+#include "ccl/transports/libfabric/control/message_authenticator.h"
 #include "ccl/transports/libfabric/data/packet_pool.h"
 #include "ccl/transports/libfabric/presence/presence.h"
 
@@ -23,8 +23,9 @@ class ControlLink {
 
   std::vector<std::byte> address() const;
   ControlPaths paths() const;
-  void begin(std::vector<Member>, const Seal&);  // call it first: who the members are, and what seals their messages
-  std::string terms() const;                     // how data are carried: must be equal on all ranks
+  void begin(std::vector<Member>,
+             const MessageAuthenticator&);  // call it first: who the members are, and what seals their messages
+  std::string terms() const;                // how data are carried: must be equal on all ranks
   const Member& member(std::size_t place) const { return members_[place]; }
 
   void add(const std::shared_ptr<Presence>&);
@@ -68,7 +69,7 @@ class ControlLink {
   std::map<PacketBuffer*, Sent> sent_;
   LivenessProbes knocks_;
   std::vector<std::byte> letter_;
-  std::optional<Seal> seal_;
+  std::optional<MessageAuthenticator> seal_;
   std::atomic<std::uint64_t> dropped_ = 0;
 
   std::mutex presences_mutex_;

@@ -78,8 +78,8 @@ void expect_alike(Store& store, Rank rank, const std::vector<Member>& members) {
 
 std::string note_for_all(Rank part) { return fmt::format("fabric/all/{}", part); }
 
-// Makes note number `part` of rank 0: the communicator's SealNonce, then what up to 256 members have reported.
-Bytes gathered(Store& store, Rank part, Rank ranks, const SealNonce& origin, Deadline deadline) {
+// Makes note number `part` of rank 0: the communicator's CommunicatorNonce, then what up to 256 members have reported.
+Bytes gathered(Store& store, Rank part, Rank ranks, const CommunicatorNonce& origin, Deadline deadline) {
   Bytes all;
   put(all, std::as_bytes(std::span(&origin, 1)));
   Member before;
@@ -96,9 +96,9 @@ Bytes gathered(Store& store, Rank part, Rank ranks, const SealNonce& origin, Dea
   return all;
 }
 
-// Writes the note by which rank 0 gives up, in place of the members: an empty SealNonce, the missing rank (-1: none)
-// and the reason. Rank 0's process may hold the store, so rank 0 waits until the ranks that have come have read the
-// note.
+// Writes the note by which rank 0 gives up, in place of the members: an empty CommunicatorNonce, the missing rank (-1:
+// none) and the reason. Rank 0's process may hold the store, so rank 0 waits until the ranks that have come have read
+// the note.
 void tell_of_giving_up(Store& store, Rank part, Rank missing, std::string_view why) {
   Bytes note;
   put(note, {});
@@ -112,7 +112,7 @@ void tell_of_giving_up(Store& store, Rank part, Rank missing, std::string_view w
   refused_together(store, 0);
 }
 
-void gather(Store& store, Rank parts, Rank ranks, const SealNonce& origin, Deadline deadline) {
+void gather(Store& store, Rank parts, Rank ranks, const CommunicatorNonce& origin, Deadline deadline) {
   for (Rank part = 0; part < parts; ++part) try {
       store.set(note_for_all(part), gathered(store, part, ranks, origin, deadline));
     } catch (const PeerLost& lost) {
@@ -137,7 +137,7 @@ void gather(Store& store, Rank parts, Rank ranks, const SealNonce& origin, Deadl
 
 }  // namespace
 
-std::vector<Member> exchange_members(Store& store, Rank rank, Rank ranks, const Member& mine, SealNonce& origin,
+std::vector<Member> exchange_members(Store& store, Rank rank, Rank ranks, const Member& mine, CommunicatorNonce& origin,
                                      Deadline deadline) {
   store.set(fmt::format("fabric/{}", rank), note_of(mine));
   const Rank parts = (ranks + told_at_once - 1) / told_at_once;

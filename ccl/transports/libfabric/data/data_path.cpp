@@ -53,7 +53,7 @@ DataPath::DataPath(const FabricSettings& s, bool on_device, std::shared_ptr<Pres
       use_{.among = among_ranks(presence_->roster()), .device_memory = on_device},
       rails_(s.rails),
       registrations_(static_cast<std::size_t>(s.registrations),
-                     [this](const Registrations::Range& r, bool for_peers) { return registered(r, for_peers); }),
+                     [this](const RegistrationCache::Range& r, bool for_peers) { return registered(r, for_peers); }),
       ends_(*this, presence_->roster().ranks(), lanes),
       traffic_(presence_->roster().ranks()),
       monitor_(*presence_, *control_, rails_, traffic_),
@@ -64,13 +64,13 @@ DataPath::DataPath(const FabricSettings& s, bool on_device, std::shared_ptr<Pres
   for (int rail = 0; rail < s.rails; ++rail)
     wires_.push_back(open_wire(s, static_cast<std::uint64_t>(presence_->roster().rank()), rail, rail, use_));
   limits_ = common_limits(wires_);
-  rails_ = Rails(s.rails, pieces_of(limits_.outstanding));
-  landings_ = PieceReassembly(limits_.places, net::random_number());
-  eager_bytes_ = std::min(usual_eager, limits().message - sizeof(Packet));
+  rails_ = RailLoadBalancer(s.rails, pieces_of(limits_.outstanding));
+  landings_ = PieceArrivalTracker(limits_.places, net::random_number());
+  eager_bytes_ = std::min(usual_eager, limits().message - sizeof(PacketHeader));
   most_piece_ = std::clamp(in_time(presence_->lock().detector().timeout()), least_piece, usual_piece);
   known_.resize(static_cast<std::size_t>(presence_->roster().ranks()));
-  packets_ =
-      std::make_unique<PacketChannel>(sizeof(Packet) + std::max(eager_bytes_, sizeof(Grant)), limits().outstanding);
+  packets_ = std::make_unique<PacketChannel>(sizeof(PacketHeader) + std::max(eager_bytes_, sizeof(Grant)),
+                                             limits().outstanding);
   packets_->open(wire(packet_rail()), packet_rail());
 }
 
@@ -90,7 +90,7 @@ void DataPath::close() {
   monitor_.end();
 }
 
-RegisteredMemory DataPath::registered(const Registrations::Range& r, bool for_peers) {
+RegisteredMemory DataPath::registered(const RegistrationCache::Range& r, bool for_peers) {
   std::vector<std::unique_ptr<MemoryRegion>> regions;
   for (const auto& wire : wires_) regions.push_back(wire ? register_region(*wire, r, for_peers) : nullptr);
   return {r, for_peers, std::move(regions)};
@@ -105,7 +105,7 @@ std::vector<std::byte> DataPath::address() const {
 
 // Peers send their wires' addresses when asked; until then the address is unknown.
 fi_addr_t DataPath::address_of(Rank r, int rail) {
-  KnownPeer& peer = known(r);
+  PeerAddresses& peer = known(r);
   const auto at = static_cast<std::size_t>(rail);
   if (peer.addresses.size() < wires_.size()) peer.addresses.resize(wires_.size(), FI_ADDR_UNSPEC);
   if (peer.addresses[at] != FI_ADDR_UNSPEC) return peer.addresses[at];
@@ -124,7 +124,7 @@ fi_addr_t DataPath::address_of(Rank r, int rail) {
   return peer.addresses[at] = wire(rail).know(addresses[at - first], static_cast<std::uint32_t>(r));
 }
 
-bool DataPath::send(Rank to, Packet packet, const void* more, std::size_t more_bytes) {
+bool DataPath::send(Rank to, PacketHeader packet, const void* more, std::size_t more_bytes) {
   if (!known(to).moved) return false;
   const int rail = packet_rail();
   const fi_addr_t address = address_of(to, rail);
@@ -150,7 +150,7 @@ bool DataPath::send_piece(Rank to, const PieceOut& p) {
   op = p;
   op.what = WireOperation::What::piece_out;
   const std::size_t at = slot_of(p.rail);
-  const Target target{address, p.grant.address[at] + std::uint64_t{p.piece} * p.grant.piece, p.grant.key[at]};
+  const WriteTarget target{address, p.grant.address[at] + std::uint64_t{p.piece} * p.grant.piece, p.grant.key[at]};
   const std::uint32_t number = p.grant.first + p.piece;
   op.posted = Clock::now();
   op.under_way = true;
@@ -229,36 +229,36 @@ void DataPath::land(std::uint32_t piece, int rail) {
 }
 
 void DataPath::expect_undamaged() const {
-  if (damaged_by_) throw Damaged{.sender = *damaged_by_};
+  if (damaged_by_) throw MessageDamaged{.sender = *damaged_by_};
 }
 
 void DataPath::take(PacketBuffer* b) {
   const std::span<const std::byte> all(b->data, b->pool->packet_bytes());
-  const Addressee self{presence_->roster().identity(), presence_->roster().rank(), presence_->roster().ranks(),
-                       ends_.lanes()};
+  const ReceiverIdentity self{presence_->roster().identity(), presence_->roster().rank(), presence_->roster().ranks(),
+                              ends_.lanes()};
   if (checks())
     if (const auto from = sender_of_damaged(all, self)) {
       damaged_by_ = from;
       if (*from >= 0) traffic_.arrived(*from, b->rail);  // counted as arrived, so that its sender does not wait
       return packets_->give(b);
     }
-  Packet p;
+  PacketHeader p;
   if (!read_packet(all, self, p)) return packets_->give(b);
   const std::span<const std::byte> payload = payload_of(p, all);
   traffic_.arrived(p.from, b->rail);
   LaneSender& there = ends_.sender(p.from, p.lane);
   there.taken(p.taken);
-  if (p.kind == Packet::Kind::sum) ends_.receiver(p.from, p.lane).summed(p, sum_in(payload));
-  if (p.kind == Packet::Kind::grant) there.granted(p, grant_in(payload));
-  if (p.kind == Packet::Kind::ask || p.kind == Packet::Kind::lack) {
+  if (p.kind == PacketHeader::Kind::sum) ends_.receiver(p.from, p.lane).summed(p, sum_in(payload));
+  if (p.kind == PacketHeader::Kind::grant) there.granted(p, grant_in(payload));
+  if (p.kind == PacketHeader::Kind::ask || p.kind == PacketHeader::Kind::lack) {
     std::vector<std::uint32_t> pieces(p.bytes);
     if (!pieces.empty()) std::memcpy(pieces.data(), payload.data(), payload.size());
-    if (p.kind == Packet::Kind::lack)
+    if (p.kind == PacketHeader::Kind::lack)
       there.lacking(p, pieces);
     else
       ends_.receiver(p.from, p.lane).asked(p, std::move(pieces));
   }
-  const bool message = p.kind == Packet::Kind::eager || p.kind == Packet::Kind::announce;
+  const bool message = p.kind == PacketHeader::Kind::eager || p.kind == PacketHeader::Kind::announce;
   if (!message || !ends_.receiver(p.from, p.lane).arrive(p, b)) packets_->give(b);
 }
 

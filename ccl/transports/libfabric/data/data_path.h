@@ -6,16 +6,16 @@
 #include <vector>
 
 #include "ccl/config.h"
-#include "ccl/transports/libfabric/data/known_peer.h"
 #include "ccl/transports/libfabric/data/packet_channel.h"
+#include "ccl/transports/libfabric/data/peer_addresses.h"
 #include "ccl/transports/libfabric/data/piece.h"
 #include "ccl/transports/libfabric/data/rail_monitor.h"
-#include "ccl/transports/libfabric/data/registrations.h"
+#include "ccl/transports/libfabric/data/registration_cache.h"
 #include "ccl/transports/libfabric/lanes/lane_ends.h"
-#include "ccl/transports/libfabric/lanes/piece_reassembly.h"
+#include "ccl/transports/libfabric/lanes/piece_arrival_tracker.h"
 #include "ccl/transports/libfabric/presence/presence.h"
-#include "ccl/transports/libfabric/rails/rails.h"
-#include "ccl/transports/libfabric/rails/traffic.h"
+#include "ccl/transports/libfabric/rails/delivery_counters.h"
+#include "ccl/transports/libfabric/rails/rail_load_balancer.h"
 #include "ccl/transports/libfabric/wire/provider.h"
 
 namespace trellis::ccl::libfabric {
@@ -37,7 +37,7 @@ class DataPath {
   bool could_advance() const;
   std::optional<std::uint32_t> unread(Rank from, int lane) const;
   bool all_arrived(Deadline heard_since);  // all that was sent to the ranks that are there and were heard since then
-  Traffic& traffic() { return traffic_; }
+  DeliveryCounters& traffic() { return traffic_; }
   std::size_t memory_bytes() const;
 
   // For the ends of lanes.
@@ -50,11 +50,11 @@ class DataPath {
   std::size_t most_piece() const { return most_piece_; }
   bool has_rail(int rail) const { return wires_[static_cast<std::size_t>(rail)] != nullptr; }
   Wire& wire(int rail) { return *wires_[static_cast<std::size_t>(rail)]; }
-  PieceReassembly& landings() { return landings_; }
-  Registrations& registrations() { return registrations_; }
-  bool send(Rank to, Packet, const void* more, std::size_t more_bytes);  // false: it cannot be sent now
-  bool send_piece(Rank to, const PieceOut&);                             // false: it cannot be sent now
-  void give(PacketBuffer* b) { packets_->give(b); }                      // gives back a packet that a lane end has kept
+  PieceArrivalTracker& landings() { return landings_; }
+  RegistrationCache& registrations() { return registrations_; }
+  bool send(Rank to, PacketHeader, const void* more, std::size_t more_bytes);  // false: it cannot be sent now
+  bool send_piece(Rank to, const PieceOut&);                                   // false: it cannot be sent now
+  void give(PacketBuffer* b) { packets_->give(b); }  // gives back a packet that a lane end has kept
   bool takes_pieces() const { return !rails_.full(rail_for(0)); }
   int packet_rail() const { return rails_.first(); }
   int rail_for(std::size_t bytes) const;
@@ -68,7 +68,7 @@ class DataPath {
   bool copies() const { return !checks() && !limits_.registers_local; }  // lanes copy what they may have to retransmit
 
  private:
-  RegisteredMemory registered(const Registrations::Range&, bool for_peers);
+  RegisteredMemory registered(const RegistrationCache::Range&, bool for_peers);
   bool open_another_rail(int like);
   void take(PacketBuffer*);
   void land(std::uint32_t piece, int rail);
@@ -77,7 +77,7 @@ class DataPath {
   void leave_rail(int rail);
   void begin_again_with_those_who_moved();
   void piece_ended(PieceOut&, bool well);
-  KnownPeer& known(Rank r) { return known_[static_cast<std::size_t>(r)]; }
+  PeerAddresses& known(Rank r) { return known_[static_cast<std::size_t>(r)]; }
   fi_addr_t address_of(Rank, int rail);  // FI_ADDR_UNSPEC: the rank has not told its address yet
 
   std::mutex mutex_;
@@ -91,15 +91,15 @@ class DataPath {
   std::size_t eager_bytes_ = 0, most_piece_ = 0;
   std::unique_ptr<PacketChannel> packets_;  // over the first open rail
   bool all_moved_ = true, all_resumed_ = true, all_told_ = true, no_more_rails_ = false;
-  Rails rails_;
+  RailLoadBalancer rails_;
   Deadline looked_for_moves_ = {};
   PiecePool<PieceOut> pieces_out_;
   PiecePool<PieceIn> pieces_in_;
-  PieceReassembly landings_;
-  Registrations registrations_;
-  std::vector<KnownPeer> known_;  // by rank
+  PieceArrivalTracker landings_;
+  RegistrationCache registrations_;
+  std::vector<PeerAddresses> known_;  // by rank
   LaneEnds ends_;
-  Traffic traffic_;
+  DeliveryCounters traffic_;
   RailMonitor monitor_;
   std::unique_ptr<device::MemoryReleaseNotifier::Watch> watch_;
 };

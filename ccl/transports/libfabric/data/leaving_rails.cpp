@@ -42,7 +42,7 @@ bool DataPath::open_another_rail(int like) {
     std::unique_ptr<Wire> wire = open_wire(settings_, static_cast<std::uint64_t>(presence_->roster().rank()),
                                            like % settings_.rails, rail, use_);
     registrations_.add_rail(
-        [&](const Registrations::Range& r, bool for_peers) { return register_region(*wire, r, for_peers); });
+        [&](const RegistrationCache::Range& r, bool for_peers) { return register_region(*wire, r, for_peers); });
     wires_.push_back(std::move(wire));
   } catch (const std::exception&) {
     no_more_rails_ = true;
@@ -60,7 +60,7 @@ void DataPath::leave_rail(int rail) {
   const std::unique_ptr<Wire> wire = std::move(wires_[static_cast<std::size_t>(rail)]);
   rails_.leave(rail);
   if (carries_packets)
-    for (KnownPeer& peer : known_) peer.moved = all_moved_ = false;
+    for (PeerAddresses& peer : known_) peer.moved = all_moved_ = false;
   wire->end();
   std::array<WireEvent, 16> had_come;
   while (const std::size_t count = wire->poll(had_come))

@@ -20,7 +20,7 @@ inline constexpr std::uint32_t window = 16;
 // that they were taken.
 inline constexpr std::size_t most_copied = std::size_t{128} << 10;
 
-struct Packet {
+struct PacketHeader {
   using Kind = MessageKind;
   Kind kind = Kind::credit;
   std::uint8_t version = protocol_version;
@@ -32,12 +32,12 @@ struct Packet {
   std::uint32_t number = 0;    // of the message on its lane
   std::uint32_t mark = 0;      // of the operation; in a request (ask) and its answer, the request's number
   std::uint32_t taken = 0;     // messages that the sender of the packet has taken from the lane in the other direction
-  std::uint32_t checksum = 0;  // of this Packet, with 0 here, and of its payload; 0: checksums are off
+  std::uint32_t checksum = 0;  // of this PacketHeader, with 0 here, and of its payload; 0: checksums are off
   std::uint32_t unused_too = 0;
   std::uint64_t bytes = 0;  // of the message
 };
-static_assert(sizeof(Packet) == packet_bytes && offsetof(Packet, token) == token_at &&
-              offsetof(Packet, taken) == taken_at);
+static_assert(sizeof(PacketHeader) == packet_bytes && offsetof(PacketHeader, token) == token_at &&
+              offsetof(PacketHeader, taken) == taken_at);
 
 // Room for the bytes from `offset` on of a message, in pieces of `piece` bytes. Pieces arrive in any order; each tells
 // its number, added to `first`, as immediate data, or has it as its tag.
@@ -64,7 +64,7 @@ struct GrantChecksum {
 };
 
 // A rank of a communicator to which a packet may be addressed.
-struct Addressee {
+struct ReceiverIdentity {
   std::uint64_t token = 0;
   Rank rank = 0, ranks = 0;
   int lanes = 0;
@@ -72,18 +72,18 @@ struct Addressee {
 
 // Reads a packet that arrived at this rank; any bytes may follow it. False: no rank of the communicator sends such a
 // packet to this rank.
-bool read_packet(std::span<const std::byte> from, const Addressee&, Packet&);
+bool read_packet(std::span<const std::byte> from, const ReceiverIdentity&, PacketHeader&);
 // The length of the payload that follows a packet.
-std::size_t payload_bytes(const Packet&);
-inline std::span<const std::byte> payload_of(const Packet& p, std::span<const std::byte> from) {
+std::size_t payload_bytes(const PacketHeader&);
+inline std::span<const std::byte> payload_of(const PacketHeader& p, std::span<const std::byte> from) {
   return from.subspan(sizeof p, payload_bytes(p));
 }
 Grant grant_in(std::span<const std::byte> payload);
 GrantChecksum sum_in(std::span<const std::byte> payload);
 
-std::uint32_t checksum_of(const Packet&, std::span<const std::byte> payload);
+std::uint32_t checksum_of(const PacketHeader&, std::span<const std::byte> payload);
 // With checksums on, the sender of an arrived packet that was damaged on the way, if it was for this rank; -1: the
 // sender can't be told. None: the packet is whole, or was never meant for this rank.
-std::optional<Rank> sender_of_damaged(std::span<const std::byte> from, const Addressee&);
+std::optional<Rank> sender_of_damaged(std::span<const std::byte> from, const ReceiverIdentity&);
 
 }  // namespace trellis::ccl::libfabric

@@ -45,7 +45,8 @@ void PacketChannel::post_receives() {
   }
 }
 
-bool PacketChannel::send(fi_addr_t to, const Packet& packet, std::span<const std::byte> payload, bool may_inject) {
+bool PacketChannel::send(fi_addr_t to, const PacketHeader& packet, std::span<const std::byte> payload,
+                         bool may_inject) {
   const std::size_t bytes = sizeof packet + payload.size();
   const auto write = [&](std::byte* at) {
     std::memcpy(at, &packet, sizeof packet);

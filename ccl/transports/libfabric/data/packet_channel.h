@@ -18,7 +18,7 @@ class PacketChannel {
   void post_receives();        // as many as packets may arrive at once; buffers that lanes keep are replaced
   void received() { --posted_; }
   // False: it cannot be sent now. `may_inject`: nobody needs to know whether the packet has gone.
-  bool send(fi_addr_t, const Packet&, std::span<const std::byte> payload, bool may_inject);
+  bool send(fi_addr_t, const PacketHeader&, std::span<const std::byte> payload, bool may_inject);
   void sent(PacketBuffer*, bool over);  // over: it has gone, or nobody waits for it; otherwise it is sent again, later
   void repeat();                        // sends again those that failed, after a pause
   void give(PacketBuffer*);             // after use

@@ -17,7 +17,8 @@ constexpr int answers_of_last = 20;  // of the peer, before the last rail counts
 
 }  // namespace
 
-RailMonitor::RailMonitor(Presence& presence, ControlLink& control, const Rails& rails, const Traffic& traffic)
+RailMonitor::RailMonitor(Presence& presence, ControlLink& control, const RailLoadBalancer& rails,
+                         const DeliveryCounters& traffic)
     : presence_(presence),
       control_(control),
       rails_(rails),

@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "ccl/transports/libfabric/presence/presence.h"
-#include "ccl/transports/libfabric/rails/rails.h"
+#include "ccl/transports/libfabric/rails/delivery_counters.h"
+#include "ccl/transports/libfabric/rails/rail_load_balancer.h"
 #include "ccl/transports/libfabric/rails/stall_detector.h"
-#include "ccl/transports/libfabric/rails/traffic.h"
 
 namespace trellis::ccl::libfabric {
 
@@ -15,7 +15,7 @@ class ControlLink;
 
 class RailMonitor {
  public:
-  RailMonitor(Presence&, ControlLink&, const Rails&, const Traffic&);
+  RailMonitor(Presence&, ControlLink&, const RailLoadBalancer&, const DeliveryCounters&);
   // Returns a rail that has stopped; -1: none has. Asks ranks whose reports are old for new ones. To be called often.
   int stopped(Deadline now);
   void begin(int rail);  // forgets the closed rail whose slot this new one has
@@ -32,8 +32,8 @@ class RailMonitor {
 
   Presence& presence_;
   ControlLink& control_;
-  const Rails& rails_;
-  const Traffic& traffic_;
+  const RailLoadBalancer& rails_;
+  const DeliveryCounters& traffic_;
   std::vector<Arriving> arriving_;  // by rank
   Deadline looked_ = {};
 };

@@ -15,7 +15,7 @@ std::unique_ptr<MemoryRegion> register_region(Wire& wire, const device::MemoryRe
       const device::Exported e = r.exporter->export_memory(r.begin, r.bytes);
       return wire.region({.data = r.begin,
                           .bytes = r.bytes,
-                          .of = FabricMemory::Of::neuron,
+                          .of = MemoryDescription::Of::neuron,
                           .device = r.exporter->topology().chip_of_core(),
                           .dmabuf = e.fd(),
                           .dmabuf_offset = e.offset()},

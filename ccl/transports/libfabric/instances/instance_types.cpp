@@ -6,7 +6,7 @@
 #include <stdexcept>
 
 #include "device/visible_cores.h"
-#include "text/number.h"
+#include "text/number_parsing.h"
 #include "text/refuse.h"
 #include "text/words.h"
 

@@ -19,7 +19,7 @@ constexpr std::size_t staged_grants = 4;
 // Room for pieces that are processed as they arrive.
 struct LaneReceiver::Slots {
   std::unique_ptr<std::byte[]> memory = std::make_unique_for_overwrite<std::byte[]>(staged_grants * staged_piece);
-  Registrations::Use registered;
+  RegistrationCache::Use registered;
   std::size_t next = 0;
 };
 
@@ -41,14 +41,14 @@ void LaneReceiver::drop_rail(int rail) {
 
 std::size_t LaneReceiver::memory_bytes() const { return sizeof *this + (slots_ ? staged_grants * staged_piece : 0); }
 
-bool LaneReceiver::arrive(const Packet& p, PacketBuffer* b) {
+bool LaneReceiver::arrive(const PacketHeader& p, PacketBuffer* b) {
   if (p.number - number_ >= window) {  // a duplicate: it was taken, but its sender may not know that
     tell_taken();
     return false;
   }
   Arrived& a = window_[p.number % window];
   if (a.buffer != nullptr) return false;
-  const bool whole = p.kind == Packet::Kind::eager;
+  const bool whole = p.kind == PacketHeader::Kind::eager;
   a = {.there = true, .packet = p, .buffer = whole ? b : nullptr};
   return whole;
 }
@@ -91,7 +91,7 @@ bool LaneReceiver::advance_now(Receiving& r) {
 }
 
 void LaneReceiver::check(const Receiving& r) const {
-  const Packet& p = next().packet;
+  const PacketHeader& p = next().packet;
   if (p.bytes == r.bytes && p.mark == r.mark) return;
   throw MessageMismatch{
       .sender = from_, .bytes = p.bytes, .due = r.bytes, .whole = true, .mark = p.mark, .mark_due = r.mark};
@@ -116,7 +116,7 @@ void LaneReceiver::finish(std::size_t large) {
 
 // Answers which pieces are missing. If there is no room for the answer, it is kept, because the sender waits ever
 // longer before it asks again. The sender heeds only the answer to its last request.
-void LaneReceiver::asked(const Packet& p, std::vector<std::uint32_t> pieces) {
+void LaneReceiver::asked(const PacketHeader& p, std::vector<std::uint32_t> pieces) {
   if (asked_ && static_cast<std::int32_t>(p.mark - asked_->packet.mark) < 0) return;
   asked_ = {p, std::move(pieces)};
   if (answer())
@@ -129,29 +129,30 @@ bool LaneReceiver::answer() {
   if (asked_->packet.number != number_) return tell_taken();
   std::vector<std::uint32_t>& pieces = asked_->pieces;
   std::erase_if(pieces, [&](std::uint32_t piece) { return !path_.landings().lacks(piece); });
-  const Packet lack{.kind = Packet::Kind::lack,
-                    .lane = static_cast<std::uint8_t>(lane_),
-                    .number = number_,
-                    .mark = asked_->packet.mark,
-                    .bytes = pieces.size()};
+  const PacketHeader lack{.kind = PacketHeader::Kind::lack,
+                          .lane = static_cast<std::uint8_t>(lane_),
+                          .number = number_,
+                          .mark = asked_->packet.mark,
+                          .bytes = pieces.size()};
   return path_.send(from_, lack, pieces.data(), pieces.size() * sizeof pieces[0]);
 }
 
-void LaneReceiver::summed(const Packet& p, const GrantChecksum& s) {
+void LaneReceiver::summed(const PacketHeader& p, const GrantChecksum& s) {
   const auto one =
       std::ranges::find_if(open_, [&](const Opened& o) { return o.offset == s.offset && o.bytes == s.bytes; });
   if (p.number == number_ && one != open_.end()) one->checksum = s.checksum;
 }
 
 bool LaneReceiver::tell_taken() {
-  return path_.send(from_, {.kind = Packet::Kind::credit, .lane = static_cast<std::uint8_t>(lane_), .number = number_},
+  return path_.send(from_,
+                    {.kind = PacketHeader::Kind::credit, .lane = static_cast<std::uint8_t>(lane_), .number = number_},
                     nullptr, 0);
 }
 
 bool LaneReceiver::receive_eager(Receiving& r) {
   PacketBuffer* const b = next().buffer;
   if (b == nullptr) return false;
-  if (r.bytes != 0) r.consumer.take(r.consumer.context, r.consumer.message, 0, b->data + sizeof(Packet), r.bytes);
+  if (r.bytes != 0) r.consumer.take(r.consumer.context, r.consumer.message, 0, b->data + sizeof(PacketHeader), r.bytes);
   r.done = r.bytes;
   path_.give(b);
   finish(0);
@@ -185,7 +186,7 @@ void LaneReceiver::grant_more(Receiving& r) {
   const std::size_t piece =
       std::min({placed ? placed_piece_of(r.bytes) : staged_piece, path_.most_piece(), path_.limits().piece});
   const std::size_t pieces = !placed                 ? 1
-                             : path_.limits().writes ? std::size_t{PieceReassembly::most_pieces}
+                             : path_.limits().writes ? std::size_t{PieceArrivalTracker::most_pieces}
                                                      : tagged_pieces;
   while (granted_ < r.bytes && open_.size() < (placed ? placed_grants : staged_grants)) {
     Opened o{.offset = granted_, .bytes = std::min(r.bytes - granted_, pieces * piece)};
@@ -204,7 +205,7 @@ void LaneReceiver::grant_more(Receiving& r) {
 // Tagged messages need a posted receive each before the sender may begin.
 bool LaneReceiver::post_pieces(Opened& o) {
   if (path_.limits().writes) return true;
-  const Registrations::Use& registered = registered_with(o);
+  const RegistrationCache::Use& registered = registered_with(o);
   for (; o.posted < o.pieces; ++o.posted) {
     if (path_.landings().there(o.first + o.posted)) continue;
     const std::size_t at = std::size_t{o.posted} * o.grant.piece;
@@ -217,7 +218,7 @@ bool LaneReceiver::post_pieces(Opened& o) {
 
 // Writes into the grant where the sender shall put the pieces: address and key for each rail.
 void LaneReceiver::name_place(Opened& o) const {
-  const Registrations::Use& registered = registered_with(o);
+  const RegistrationCache::Use& registered = registered_with(o);
   o.grant.rails = 0;
   for (int rail = path_.packet_rail(); rail < path_.rails(); ++rail) {
     if (!path_.has_rail(rail) || (registered && !registered->has(rail))) continue;
@@ -228,7 +229,7 @@ void LaneReceiver::name_place(Opened& o) const {
   }
 }
 
-const Registrations::Use& LaneReceiver::registered_with(const Opened& o) const {
+const RegistrationCache::Use& LaneReceiver::registered_with(const Opened& o) const {
   const bool staged =
       slots_ && o.to >= slots_->memory.get() && o.to < slots_->memory.get() + staged_grants * staged_piece;
   return staged ? slots_->registered : place_;
@@ -239,11 +240,11 @@ void LaneReceiver::send_grants(const Receiving& r) {
     if (o.sent) continue;
     if (!post_pieces(o)) return;
     name_place(o);
-    const Packet p{.kind = Packet::Kind::grant,
-                   .lane = static_cast<std::uint8_t>(lane_),
-                   .number = number_,
-                   .mark = r.mark,
-                   .bytes = r.bytes};
+    const PacketHeader p{.kind = PacketHeader::Kind::grant,
+                         .lane = static_cast<std::uint8_t>(lane_),
+                         .number = number_,
+                         .mark = r.mark,
+                         .bytes = r.bytes};
     if (!path_.send(from_, p, &o.grant, sizeof o.grant)) return;
     o.sent = true;
   }
@@ -259,7 +260,7 @@ bool LaneReceiver::receive_large(Receiving& r) {
       if (!first_complete()) break;
     }
     const Opened o = open_.front();
-    if (o.checksum && kernels::crc32c({o.to, o.bytes}) != *o.checksum) throw Damaged{.sender = from_};
+    if (o.checksum && kernels::crc32c({o.to, o.bytes}) != *o.checksum) throw MessageDamaged{.sender = from_};
     open_.pop_front();
     path_.landings().close(o.first);
     if (r.place == nullptr)

@@ -21,10 +21,10 @@ class LaneReceiver : public Receiver {
     return next().there ? std::optional(next().packet.mark) : std::nullopt;
   }
   std::uint32_t taken() const { return number_; }
-  bool arrive(const Packet&, PacketBuffer*);                     // false: it does not keep the packet
-  void asked(const Packet&, std::vector<std::uint32_t> pieces);  // answers with those that have not arrived
-  void told() { told_ = number_; }                               // a packet to the sender has said how many were taken
-  void summed(const Packet&, const GrantChecksum&);              // the sender tells the checksum of a grant's bytes
+  bool arrive(const PacketHeader&, PacketBuffer*);                     // false: it does not keep the packet
+  void asked(const PacketHeader&, std::vector<std::uint32_t> pieces);  // answers with those that have not arrived
+  void told() { told_ = number_; }                         // a packet to the sender has said how many were taken
+  void summed(const PacketHeader&, const GrantChecksum&);  // the sender tells the checksum of a grant's bytes
   void drop();
   void drop_rail(int);
   void begin_again();
@@ -34,7 +34,7 @@ class LaneReceiver : public Receiver {
  private:
   struct Arrived {
     bool there = false;
-    Packet packet;
+    PacketHeader packet;
     PacketBuffer* buffer = nullptr;  // null: the message was only announced
   };
   struct Opened {  // room that was granted
@@ -48,7 +48,7 @@ class LaneReceiver : public Receiver {
     std::optional<std::uint32_t> checksum = {};  // as the sender told it
   };
   struct Asked {
-    Packet packet;
+    PacketHeader packet;
     std::vector<std::uint32_t> pieces;
   };
   struct Slots;
@@ -60,7 +60,7 @@ class LaneReceiver : public Receiver {
   void grant_more(Receiving&);
   void send_grants(const Receiving&);
   void name_place(Opened&) const;
-  const Registrations::Use& registered_with(const Opened&) const;
+  const RegistrationCache::Use& registered_with(const Opened&) const;
   bool post_pieces(Opened&);
   void finish(std::size_t large);  // `large`: the bytes of a large message; 0: it was eager
   bool tell_taken();
@@ -85,7 +85,7 @@ class LaneReceiver : public Receiver {
   bool begun_ = false;
   std::size_t granted_ = 0;  // bytes
   std::deque<Opened> open_;
-  Registrations::Use place_;
+  RegistrationCache::Use place_;
   std::unique_ptr<Slots> slots_;
 };
 

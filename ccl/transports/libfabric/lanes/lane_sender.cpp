@@ -44,7 +44,7 @@ void LaneSender::taken(std::uint32_t count) {
   kept_.taken(count);
 }
 
-void LaneSender::granted(const Packet& p, const Grant& g) {
+void LaneSender::granted(const PacketHeader& p, const Grant& g) {
   const bool passed = p.number - number_ >= window || (begun_ && p.number == number_ && g.offset < posted_);
   retransmission_.granted(p.number, g);
   offers_.add(p, g, passed);
@@ -63,7 +63,7 @@ void LaneSender::piece_done(const PieceOut& p, bool well) {
 bool LaneSender::resume() {
   if (lingers_) retransmit();  // its operation has ended, so nobody else does
   const bool whole = !lingers_ || retransmission_.doubtful() == 0;
-  return kept_.resend([&](const Packet& p, const auto& bytes) {
+  return kept_.resend([&](const PacketHeader& p, const auto& bytes) {
     return path_.send(to_, p, bytes.data(), bytes.size());
   }) && whole;
 }
@@ -96,7 +96,7 @@ bool LaneSender::advance_now(Sending& s) {
   return done;
 }
 
-Packet LaneSender::packet(Packet::Kind kind, const Sending& s) const {
+PacketHeader LaneSender::packet(PacketHeader::Kind kind, const Sending& s) const {
   return {.kind = kind, .lane = static_cast<std::uint8_t>(lane_), .number = number_, .mark = s.mark, .bytes = s.bytes};
 }
 
@@ -104,9 +104,9 @@ bool LaneSender::send_eager(Sending& s) {
   if (full()) return false;
   const bool makes = s.producer != nullptr && s.bytes != 0;
   const std::byte* const bytes = makes ? produced_.whole(s) : s.data;
-  refused_ = !path_.send(to_, packet(Packet::Kind::eager, s), bytes, s.bytes);
+  refused_ = !path_.send(to_, packet(PacketHeader::Kind::eager, s), bytes, s.bytes);
   if (refused_) return false;
-  if (path_.sends_again()) kept_.keep(packet(Packet::Kind::eager, s), {bytes, s.bytes});
+  if (path_.sends_again()) kept_.keep(packet(PacketHeader::Kind::eager, s), {bytes, s.bytes});
   produced_.begin();
   ++number_;
   s.done = s.bytes;
@@ -140,7 +140,7 @@ bool LaneSender::send_large(Sending& s) {
     fits = fits && o.packet.bytes == s.bytes && o.packet.mark == s.mark;
   }
   if (!announced_ && (!fits || (!any && looks_++ >= looks_unannounced)))
-    announced_ = path_.send(to_, packet(Packet::Kind::announce, s), nullptr, 0);
+    announced_ = path_.send(to_, packet(PacketHeader::Kind::announce, s), nullptr, 0);
   if (!fits) return false;
   retransmit();
   while (posted_ < s.bytes && outstanding_ < most_outstanding) {
@@ -154,7 +154,7 @@ bool LaneSender::send_large(Sending& s) {
   }
   s.done = posted_;
   const bool told = has_been_taken() || checksums_.send_all([&](const GrantChecksum& sum) {
-    return path_.send(to_, packet(Packet::Kind::sum, s), &sum, sizeof sum);
+    return path_.send(to_, packet(PacketHeader::Kind::sum, s), &sum, sizeof sum);
   });
   if (!told || posted_ != s.bytes || outstanding_ != 0 || retransmission_.doubtful() != 0) return false;
   if (path_.sends_again() && !has_been_taken()) return linger(s);  // only what was taken has surely arrived
@@ -213,7 +213,7 @@ std::size_t LaneSender::slots_for(const Grant& g) const {
 }
 
 LocalBytes LaneSender::registered(const std::byte* data, std::size_t bytes, int rail) const {
-  const Registrations::Use& with = source_ ? source_ : produced_.registered();
+  const RegistrationCache::Use& with = source_ ? source_ : produced_.registered();
   return {.data = data, .bytes = bytes, .descriptor = with ? with->descriptor(rail) : nullptr};
 }
 
@@ -224,7 +224,7 @@ bool LaneSender::send_next_piece(Sending& s, ReceivedGrant& o) {
     return false;
   const std::size_t bytes = std::min<std::size_t>(g.piece, g.offset + g.bytes - posted_);
   const int rail = path_.rail_for(bytes);
-  Registrations* const registrations = path_.limits().registers_local ? &path_.registrations() : nullptr;
+  RegistrationCache* const registrations = path_.limits().registers_local ? &path_.registrations() : nullptr;
   const std::byte* const data = s.producer == nullptr
                                     ? s.data + posted_
                                     : produced_.piece(s, posted_, bytes, g.piece, slots_for(g), registrations);

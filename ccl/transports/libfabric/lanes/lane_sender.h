@@ -6,11 +6,11 @@
 
 #include "ccl/transports/lane.h"
 #include "ccl/transports/libfabric/data/data_path.h"
+#include "ccl/transports/libfabric/lanes/eager_retransmit_queue.h"
 #include "ccl/transports/libfabric/lanes/grant_checksums.h"
+#include "ccl/transports/libfabric/lanes/piece_retransmission.h"
 #include "ccl/transports/libfabric/lanes/producer_buffer.h"
 #include "ccl/transports/libfabric/lanes/received_grants.h"
-#include "ccl/transports/libfabric/lanes/retransmission.h"
-#include "ccl/transports/libfabric/lanes/retransmit_queue.h"
 
 namespace trellis::ccl::libfabric {
 
@@ -20,9 +20,9 @@ class LaneSender : public Sender {
   bool advance(Sending&) override;
   bool could_advance() const;
   void taken(std::uint32_t);  // how many messages the receiver has taken in all
-  void granted(const Packet&, const Grant&);
+  void granted(const PacketHeader&, const Grant&);
   void piece_done(const PieceOut&, bool well);
-  void lacking(const Packet& p, std::span<const std::uint32_t> pieces) { retransmission_.answered(p, pieces); }
+  void lacking(const PacketHeader& p, std::span<const std::uint32_t> pieces) { retransmission_.answered(p, pieces); }
   void drop();  // drops what needs the wires
   void drop_rail(int);
   void begin_again();  // call it when packets may be lost
@@ -42,7 +42,7 @@ class LaneSender : public Sender {
   std::size_t slots_for(const Grant&) const;
   void retransmit();
   bool has_been_taken() const { return static_cast<std::int32_t>(taken_ - large_) > 0; }
-  Packet packet(Packet::Kind, const Sending&) const;
+  PacketHeader packet(PacketHeader::Kind, const Sending&) const;
   bool full() const { return number_ - taken_ >= window; }
 
   DataPath& path_;
@@ -51,8 +51,8 @@ class LaneSender : public Sender {
   std::uint32_t number_ = 0;  // of the next message
   std::uint32_t taken_ = 0;
   bool waiting_ = false;
-  bool refused_ = false;  // the last packet or piece could not be sent
-  RetransmitQueue kept_;  // empty unless DataPath::sends_again()
+  bool refused_ = false;       // the last packet or piece could not be sent
+  EagerRetransmitQueue kept_;  // empty unless DataPath::sends_again()
   ProducerBuffer produced_;
   // The large message under way.
   std::uint32_t large_ = 0;  // its number, also while it lingers
@@ -63,9 +63,9 @@ class LaneSender : public Sender {
   std::size_t posted_ = 0;  // bytes
   std::uint32_t outstanding_ = 0;
   ReceivedGrants offers_;
-  Retransmission retransmission_;
+  PieceRetransmission retransmission_;
   GrantChecksums checksums_;
-  Registrations::Use source_;
+  RegistrationCache::Use source_;
   // The large message was sent but not taken yet: if necessary, it is retransmitted from this end's own memory. Eager
   // messages may follow meanwhile.
   bool lingers_ = false, waits_to_be_free_ = false;

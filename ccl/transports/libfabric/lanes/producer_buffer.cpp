@@ -12,7 +12,7 @@ const std::byte* ProducerBuffer::whole(const Sending& s) {
 }
 
 const std::byte* ProducerBuffer::piece(const Sending& s, std::size_t offset, std::size_t bytes, std::size_t slot_bytes,
-                                       std::size_t slots, Registrations* registrations) {
+                                       std::size_t slots, RegistrationCache* registrations) {
   if (!memory_ || slot_bytes_ < slot_bytes || slots_ < slots) {
     drop();
     slot_bytes_ = slot_bytes;

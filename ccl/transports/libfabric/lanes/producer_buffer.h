@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "ccl/transports/libfabric/data/registrations.h"
+#include "ccl/transports/libfabric/data/registration_cache.h"
 #include "ccl/transports/message.h"
 
 namespace trellis::ccl::libfabric {
@@ -17,8 +17,8 @@ class ProducerBuffer {
   // The piece from `offset` on, in one of `slots` slots of `slot_bytes`, which are used in turn. The slots are
   // registered with `registrations`; null: they need not be.
   const std::byte* piece(const Sending&, std::size_t offset, std::size_t bytes, std::size_t slot_bytes,
-                         std::size_t slots, Registrations*);
-  const Registrations::Use& registered() const { return registered_; }  // the slots
+                         std::size_t slots, RegistrationCache*);
+  const RegistrationCache::Use& registered() const { return registered_; }  // the slots
   void drop_rail(int rail) {
     if (registered_) registered_->drop_rail(rail);
   }
@@ -29,7 +29,7 @@ class ProducerBuffer {
   std::vector<std::byte> small_;
   std::size_t slot_bytes_ = 0, slots_ = 0;
   std::unique_ptr<std::byte[]> memory_;
-  Registrations::Use registered_;
+  RegistrationCache::Use registered_;
 };
 
 }  // namespace trellis::ccl::libfabric

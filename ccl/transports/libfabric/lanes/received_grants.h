@@ -10,7 +10,7 @@
 namespace trellis::ccl::libfabric {
 
 struct ReceivedGrant {
-  Packet packet;
+  PacketHeader packet;
   Grant grant;
   std::uint32_t next = 0;  // piece
 };
@@ -20,7 +20,7 @@ class ReceivedGrants : public std::vector<ReceivedGrant> {
   static constexpr std::size_t most = 4UL * window;  // four parts of each message that may be under way
 
   // A known grant may come again, for other rails: the newer one replaces it.
-  void add(const Packet& p, const Grant& g, bool passed) {
+  void add(const PacketHeader& p, const Grant& g, bool passed) {
     const auto known = std::ranges::find_if(
         *this, [&](const ReceivedGrant& o) { return o.packet.number == p.number && o.grant.offset == g.offset; });
     if (known != end())

@@ -71,7 +71,7 @@ bool Heartbeats::surveyed(Rank r, std::uint32_t survey) const {
   return (r == roster_.rank() ? survey_ : states_.of(r).head.survey) >= survey || states_.left(r);
 }
 
-void Heartbeats::hear(const PublicHead& h, Deadline now) {
+void Heartbeats::hear(const PublicStateHeader& h, Deadline now) {
   Peer& p = peer(h.from);
   if (const Deadline asked = detector_.unanswered(h.from); asked != Deadline() && h.answers > p.answers)
     p.round = now - asked;
@@ -85,7 +85,7 @@ void Heartbeats::hear(const PublicHead& h, Deadline now) {
   queue_.owe(h.from);
 }
 
-void Heartbeats::write(PublicHead& h) const {
+void Heartbeats::write(PublicStateHeader& h) const {
   const Peer& p = peer(h.to);
   h.asks = p.to_ask ? p.asks : 0;
   h.answers = p.to_answer;

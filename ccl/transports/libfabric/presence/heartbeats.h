@@ -21,8 +21,8 @@ class Heartbeats {
   std::uint32_t begin_survey();                     // asks all ranks what they do; returns the survey's number
   bool surveyed(Rank, std::uint32_t survey) const;  // the rank has answered that survey, or has left
 
-  void hear(const PublicHead&, Deadline now);
-  void write(PublicHead&) const;  // its part of a message
+  void hear(const PublicStateHeader&, Deadline now);
+  void write(PublicStateHeader&) const;  // its part of a message
   void sending(Rank r) { peer(r).to_ask = false; }
   void repeat(Rank);  // a message to it was lost: its request is sent again
 

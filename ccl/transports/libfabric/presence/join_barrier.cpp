@@ -33,7 +33,7 @@ std::vector<Rank> JoinBarrier::not_joined() {
   absent_ = -1;
   for (const Rank r : below(rank_, ranks_)) {
     look(r);
-    const PublicHead& h = states_.of(r).head;
+    const PublicStateHeader& h = states_.of(r).head;
     if (!h.joined && absent_ < 0) absent_ = h.absent >= 0 ? h.absent : r;
   }
   if (missing.empty() && !joined_) {
@@ -52,7 +52,7 @@ JoinOutcome JoinBarrier::settle(JoinOutcome wanted) {
   return wanted;
 }
 
-bool JoinBarrier::hear(const PublicHead& h) {
+bool JoinBarrier::hear(const PublicStateHeader& h) {
   bool fresh = false;
   if (rank_ == 0) {
     if (h.gives_up) settle(JoinOutcome::dropped);
@@ -65,7 +65,7 @@ bool JoinBarrier::hear(const PublicHead& h) {
   return fresh;
 }
 
-void JoinBarrier::write(PublicHead& h) const {
+void JoinBarrier::write(PublicStateHeader& h) const {
   h.joined = joined_;
   h.gives_up = gives_up_;
   h.outcome = outcome_;

@@ -19,8 +19,8 @@ class JoinBarrier {
   JoinOutcome outcome() const { return outcome_; }
   Rank missing() const { return missing_; }  // the first that rank 0 missed when it dropped the joining; -1: none
 
-  bool hear(const PublicHead&);   // true: there is something new in it
-  void write(PublicHead&) const;  // its part of a message
+  bool hear(const PublicStateHeader&);   // true: there is something new in it
+  void write(PublicStateHeader&) const;  // its part of a message
 
  private:
   const Rank rank_, ranks_;

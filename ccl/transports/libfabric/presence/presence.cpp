@@ -33,7 +33,7 @@ std::vector<Rank> Presence::take_owed() {
 
 std::size_t Presence::write_for(Rank r, int path, std::size_t room, std::vector<std::byte>& into) {
   const std::lock_guard lock(mutex_);
-  PublicHead& head = states_.begin_message(r);
+  PublicStateHeader& head = states_.begin_message(r);
   heartbeats_.write(head);
   verdict_.write(head);
   joining_.write(head);

@@ -6,7 +6,7 @@
 #include <mutex>
 #include <vector>
 
-#include "ccl/transports/libfabric/presence/failure_verdict.h"
+#include "ccl/transports/libfabric/presence/failure_agreement.h"
 #include "ccl/transports/libfabric/presence/join_barrier.h"
 
 namespace trellis::ccl::libfabric {
@@ -15,7 +15,7 @@ class Presence {
  public:
   Presence(Roster, std::chrono::milliseconds timeout, ControlPaths);
   const Roster& roster() const { return roster_; }
-  const FailureVerdict& verdict() const { return verdict_; }
+  const FailureAgreement& verdict() const { return verdict_; }
 
   // Gives access to the parts, and holds their lock as long as it lives. Meanwhile its thread must not lock the
   // Presence again, not even in the same expression, nor call a function of Presence that is not const.
@@ -25,7 +25,7 @@ class Presence {
     PublishedStates& states() const { return presence_.states_; }
     FailureDetector& detector() const { return presence_.detector_; }
     Heartbeats& heartbeats() const { return presence_.heartbeats_; }
-    FailureVerdict& verdict() const { return presence_.verdict_; }
+    FailureAgreement& verdict() const { return presence_.verdict_; }
     JoinBarrier& joining() const { return presence_.joining_; }
     ControlQueue& queue() const { return presence_.queue_; }
 
@@ -61,7 +61,7 @@ class Presence {
   PublishedStates states_;
   FailureDetector detector_;
   Heartbeats heartbeats_;
-  FailureVerdict verdict_;
+  FailureAgreement verdict_;
   JoinBarrier joining_;
   std::vector<Goodbye> goodbyes_;
   Deadline retired_ = {};

@@ -20,10 +20,10 @@ bool has_values_of_a_rank(std::span<const std::byte> head) {
     std::size_t at;
     std::size_t values;
   };
-  constexpr std::size_t activity = offsetof(PublicHead, activity), flags = 2;
-  const std::array small = {Small{offsetof(PublicHead, joined), flags},
-                            Small{offsetof(PublicHead, gives_up), flags},
-                            Small{offsetof(PublicHead, left), flags},
+  constexpr std::size_t activity = offsetof(PublicStateHeader, activity), flags = 2;
+  const std::array small = {Small{offsetof(PublicStateHeader, joined), flags},
+                            Small{offsetof(PublicStateHeader, gives_up), flags},
+                            Small{offsetof(PublicStateHeader, left), flags},
                             Small{activity + offsetof(RankActivity, running), flags},
                             Small{activity + offsetof(RankActivity, divides), std::size_t{MembershipNotice::calls}},
                             Small{activity + offsetof(RankActivity, collective), schedule::collectives().size()},
@@ -36,11 +36,11 @@ bool has_values_of_a_rank(std::span<const std::byte> head) {
 }  // namespace
 
 std::size_t public_bytes(const PublicState& s) {
-  return sizeof(PublicHead) + s.address.size() + s.note.size() + s.board.size() + s.relayed.size();
+  return sizeof(PublicStateHeader) + s.address.size() + s.note.size() + s.board.size() + s.relayed.size();
 }
 
 void write_public(const PublicState& s, std::span<std::byte> to) {
-  PublicHead head = s.head;
+  PublicStateHeader head = s.head;
   head.address_bytes = static_cast<std::uint16_t>(s.address.size());
   head.note_bytes = static_cast<std::uint16_t>(s.note.size());
   head.board_bytes = static_cast<std::uint16_t>(s.board.size());
@@ -51,13 +51,13 @@ void write_public(const PublicState& s, std::span<std::byte> to) {
 }
 
 bool read_public(std::span<const std::byte> from, PublicState& s) {
-  if (from.size() < sizeof(PublicHead) || !has_values_of_a_rank(from)) return false;
-  std::memcpy(&s.head, from.data(), sizeof(PublicHead));
+  if (from.size() < sizeof(PublicStateHeader) || !has_values_of_a_rank(from)) return false;
+  std::memcpy(&s.head, from.data(), sizeof(PublicStateHeader));
   const std::size_t address = s.head.address_bytes, note = s.head.note_bytes, board = s.head.board_bytes;
   const std::size_t relayed = s.head.relayed_bytes;
   if (s.head.outcome > JoinOutcome::dropped || !RailSet(s.head.rails_left).is_plausible()) return false;
-  if (address + note + board + relayed > from.size() - sizeof(PublicHead)) return false;
-  auto rest = from.subspan(sizeof(PublicHead));
+  if (address + note + board + relayed > from.size() - sizeof(PublicStateHeader)) return false;
+  auto rest = from.subspan(sizeof(PublicStateHeader));
   const auto part = [&rest](std::vector<std::byte>& to, std::size_t bytes) {
     to.assign(rest.begin(), rest.begin() + static_cast<std::ptrdiff_t>(bytes));
     rest = rest.subspan(bytes);
@@ -69,7 +69,7 @@ bool read_public(std::span<const std::byte> from, PublicState& s) {
   return true;
 }
 
-bool names_ranks_of(const PublicHead& h, Rank ranks) {
+bool names_ranks_of(const PublicStateHeader& h, Rank ranks) {
   if (h.activity.elsewhere < -1) return false;
   return std::ranges::all_of(std::array{h.from, h.to, h.lost, h.aborted, h.suspect, h.suspected_by, h.missing, h.absent,
                                         h.activity.waits_for, h.activity.root},

@@ -6,12 +6,12 @@
 #include <vector>
 
 #include "ccl/transports/join_outcome.h"
-#include "ccl/transports/libfabric/rails/traffic.h"
+#include "ccl/transports/libfabric/rails/delivery_counters.h"
 #include "ccl/transports/liveness.h"
 
 namespace trellis::ccl::libfabric {
 
-struct PublicHead {
+struct PublicStateHeader {
   std::uint64_t communicator = 0;
   std::uint64_t version = 0;     // of the sender's state; a message with an older one is ignored
   std::uint64_t number = 0;      // of the message, among those to its receiver: one that has come before is ignored
@@ -42,7 +42,7 @@ struct PublicHead {
 };
 
 struct PublicState {
-  PublicHead head;
+  PublicStateHeader head;
   std::vector<std::byte> address;  // of its wires for data
   std::vector<std::byte> note;     // for a transport that is built on this one
   std::vector<std::byte> board;
@@ -54,7 +54,7 @@ void write_public(const PublicState&, std::span<std::byte>);
 // False: no rank writes this. Ranks in it are checked by names_ranks_of(), as these bytes don't tell how many there
 // are.
 bool read_public(std::span<const std::byte>, PublicState&);
-bool names_ranks_of(const PublicHead&, Rank ranks);  // each rank that it names is one of `ranks` ranks, or -1
+bool names_ranks_of(const PublicStateHeader&, Rank ranks);  // each rank that it names is one of `ranks` ranks, or -1
 
 // Takes over the parts of a rank's state that others may relay: its activity, its board, whether it has left.
 void take_relayed(PublicState& into, const PublicState& from);

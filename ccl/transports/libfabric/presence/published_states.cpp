@@ -29,7 +29,7 @@ void PublishedStates::spread() {
   for (const Rank r : queue_.gossip().neighbours()) queue_.owe(r);
 }
 
-bool PublishedStates::accept(const PublicHead& h) {
+bool PublishedStates::accept(const PublicStateHeader& h) {
   if (h.from < 0 || h.from == rank_ || h.to != rank_ || !names_ranks_of(h, static_cast<Rank>(peers_.size())))
     return false;
   return peer(h.from).came.take(h.number);
@@ -61,7 +61,7 @@ void PublishedStates::take_relayed_by(Rank by, std::span<const std::byte> rest) 
   }
 }
 
-PublicHead& PublishedStates::begin_message(Rank to) {
+PublicStateHeader& PublishedStates::begin_message(Rank to) {
   ++mine_.head.version;
   mine_.head.number = ++peer(to).messages;
   mine_.head.to = to;

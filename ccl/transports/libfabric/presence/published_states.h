@@ -28,9 +28,9 @@ class PublishedStates {
   void set_arrivals(std::function<RailCounts(Rank)> f) { arrivals_ = std::move(f); }
   RailCounts arrivals(Rank r) const { return arrivals_ ? arrivals_(r) : RailCounts{}; }
 
-  bool accept(const PublicHead&);      // false: it is for another rank, or a duplicate
-  void take(const PublicState&);       // a state that was accepted
-  PublicHead& begin_message(Rank to);  // its head, to which the other parts of Presence add theirs
+  bool accept(const PublicStateHeader&);      // false: it is for another rank, or a duplicate
+  void take(const PublicState&);              // a state that was accepted
+  PublicStateHeader& begin_message(Rank to);  // its head, to which the other parts of Presence add theirs
   std::size_t write(Rank to, int path, std::size_t room, std::vector<std::byte>& into);
 
  private:

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "ccl/transports/libfabric/wire/address_list.h"
-#include "ccl/transports/libfabric/wire/endpoint.h"
+#include "ccl/transports/libfabric/wire/endpoint_wire.h"
 #include "net/socket.h"
 
 namespace trellis::ccl::libfabric {
@@ -44,7 +44,7 @@ class DatagramWire : public Wire {
     by_address_[key_of(*there)] = peers_.size() - 1;
     return peers_.size() - 1;
   }
-  std::unique_ptr<MemoryRegion> region(const FabricMemory&, bool) override { return nullptr; }
+  std::unique_ptr<MemoryRegion> region(const MemoryDescription&, bool) override { return nullptr; }
 
   bool send(fi_addr_t to, const LocalBytes& b, WireOperation& op) override {
     const Peer& peer = peers_[to];
@@ -64,7 +64,7 @@ class DatagramWire : public Wire {
     return true;
   }
   bool inject(fi_addr_t, const void*, std::size_t) override { return unsupported(); }
-  bool write(const Target&, const LocalBytes&, std::uint32_t, WireOperation&) override { return unsupported(); }
+  bool write(const WriteTarget&, const LocalBytes&, std::uint32_t, WireOperation&) override { return unsupported(); }
   bool send_tagged(fi_addr_t, const LocalBytes&, std::uint32_t, WireOperation&) override { return unsupported(); }
   bool receive_tagged(const LocalBytes&, std::uint32_t, WireOperation&) override { return unsupported(); }
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "ccl/transports/libfabric/wire/endpoint.h"
+#include "ccl/transports/libfabric/wire/endpoint_wire.h"
 #include "ccl/transports/libfabric/wire/wire_wrapper.h"
 
 namespace trellis::ccl::libfabric {

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "ccl/rendezvous/interface_pattern.h"
-#include "ccl/transports/libfabric/wire/nearness.h"
+#include "ccl/transports/libfabric/wire/nic_affinity.h"
 #include "text/refuse.h"
 
 namespace trellis::ccl::libfabric {

@@ -10,7 +10,7 @@ namespace trellis::ccl::libfabric {
 
 static_assert(offsetof(RegistrationRequest, newer) == sizeof(fi_mr_attr));
 
-RegistrationRequest::RegistrationRequest(const FabricMemory& m, std::uint64_t access, std::uint64_t key,
+RegistrationRequest::RegistrationRequest(const MemoryDescription& m, std::uint64_t access, std::uint64_t key,
                                          std::uint64_t caps, std::uint32_t version)
     : part{m.data, m.bytes} {
   attributes.mr_iov = &part;
@@ -19,12 +19,12 @@ RegistrationRequest::RegistrationRequest(const FabricMemory& m, std::uint64_t ac
   attributes.requested_key = key;
   attributes.iface = FI_HMEM_SYSTEM;
   const bool exported = m.dmabuf >= 0;
-  if (m.of == FabricMemory::Of::host && !exported) return;
+  if (m.of == MemoryDescription::Of::host && !exported) return;
   if ((caps & FI_HMEM) == 0)
-    text::refuse(
-        "{} bytes {} can't be registered: expected a provider with FI_HMEM, such as efa", m.bytes,
-        m.of == FabricMemory::Of::neuron ? fmt::format("of Neuron device {}", m.device) : "of a DMA-BUF of the host");
-  if (m.of == FabricMemory::Of::neuron) {
+    text::refuse("{} bytes {} can't be registered: expected a provider with FI_HMEM, such as efa", m.bytes,
+                 m.of == MemoryDescription::Of::neuron ? fmt::format("of Neuron device {}", m.device)
+                                                       : "of a DMA-BUF of the host");
+  if (m.of == MemoryDescription::Of::neuron) {
     attributes.iface = FI_HMEM_NEURON;
     attributes.device.neuron = m.device;
   }

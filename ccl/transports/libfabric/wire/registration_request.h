@@ -3,8 +3,8 @@
 
 #include <array>
 
-#include "ccl/transports/libfabric/wire/fabric_memory.h"
 #include "ccl/transports/libfabric/wire/library.h"
+#include "ccl/transports/libfabric/wire/memory_description.h"
 
 namespace trellis::ccl::libfabric {
 
@@ -21,7 +21,7 @@ inline constexpr std::uint32_t has_dmabuf = FI_VERSION(1, 20);
 struct RegistrationRequest {
   // Throws invalid_argument when such memory can't be registered with an endpoint of these capabilities by a library of
   // this version.
-  RegistrationRequest(const FabricMemory&, std::uint64_t access, std::uint64_t key, std::uint64_t caps,
+  RegistrationRequest(const MemoryDescription&, std::uint64_t access, std::uint64_t key, std::uint64_t caps,
                       std::uint32_t version);
   RegistrationRequest(const RegistrationRequest&) = delete;
   RegistrationRequest& operator=(const RegistrationRequest&) = delete;

@@ -7,8 +7,8 @@
 #include <span>
 #include <string>
 
-#include "ccl/transports/libfabric/wire/fabric_memory.h"
 #include "ccl/transports/libfabric/wire/library.h"
+#include "ccl/transports/libfabric/wire/memory_description.h"
 
 namespace trellis::ccl::libfabric {
 
@@ -43,7 +43,7 @@ struct LocalBytes {
   void* descriptor = nullptr;
 };
 
-struct Target {
+struct WriteTarget {
   fi_addr_t peer = FI_ADDR_UNSPEC;
   std::uint64_t address = 0;
   std::uint64_t key = 0;
@@ -69,12 +69,12 @@ class Wire {
   virtual std::span<const std::byte> address() const = 0;
   // `peer`: the number that the caller gives the peer, the same in each run of a program.
   virtual fi_addr_t know(std::span<const std::byte> address, std::uint32_t peer) = 0;
-  virtual std::unique_ptr<MemoryRegion> region(const FabricMemory&, bool for_peers) = 0;
+  virtual std::unique_ptr<MemoryRegion> region(const MemoryDescription&, bool for_peers) = 0;
 
   // False: there is no room now, so try again after a poll; or the peer can't be reached, and refusal() has the error.
   virtual bool inject(fi_addr_t, const void* data, std::size_t bytes) = 0;
   virtual bool send(fi_addr_t, const LocalBytes&, WireOperation&) = 0;
-  virtual bool write(const Target&, const LocalBytes&, std::uint32_t immediate, WireOperation&) = 0;
+  virtual bool write(const WriteTarget&, const LocalBytes&, std::uint32_t immediate, WireOperation&) = 0;
   virtual bool send_tagged(fi_addr_t, const LocalBytes&, std::uint32_t tag, WireOperation&) = 0;
   virtual bool receive(const LocalBytes&, WireOperation&) = 0;
   virtual bool receive_tagged(const LocalBytes&, std::uint32_t tag, WireOperation&) = 0;

@@ -3,7 +3,7 @@
 #include <torch/csrc/utils/pybind.h>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 
-#include "trellis/torch/native/issue.h"
+#include "trellis/torch/native/issue_operation.h"
 #include "trellis/torch/native/tensors/window_allocator.h"
 
 namespace trellis::process_group {
@@ -26,12 +26,13 @@ c10::intrusive_ptr<c10d::Store> of_this_life(c10::intrusive_ptr<c10d::Store> sto
 
 }  // namespace
 
-Trellis::Trellis(c10::intrusive_ptr<c10d::Store> store, int rank, int size, c10::intrusive_ptr<Options> options)
+TrellisBackend::TrellisBackend(c10::intrusive_ptr<c10d::Store> store, int rank, int size,
+                               c10::intrusive_ptr<Options> options)
     : Backend(rank, size),
       store_(of_this_life(std::move(store))),
       options_(std::move(options)),
       group_(membership(rank, size, *options_)),
-      meeting_(std::make_shared<TorchStore>(store_, "group/")),
+      meeting_(std::make_shared<TorchStoreAdapter>(store_, "group/")),
       recording_(recording_of_process(*group_)),
       messages_(new PointToPoint(store_, group_, config())) {
   try {
@@ -41,8 +42,8 @@ Trellis::Trellis(c10::intrusive_ptr<c10d::Store> store, int rank, int size, c10:
   }
 }
 
-Trellis::Trellis(c10::intrusive_ptr<c10d::Store> store, std::unique_ptr<ccl::Communicator> comm,
-                 c10::intrusive_ptr<Options> options)
+TrellisBackend::TrellisBackend(c10::intrusive_ptr<c10d::Store> store, std::unique_ptr<ccl::Communicator> comm,
+                               c10::intrusive_ptr<Options> options)
     : Backend(comm->rank(), comm->ranks()),
       store_(std::move(store)),
       options_(std::move(options)),
@@ -51,40 +52,40 @@ Trellis::Trellis(c10::intrusive_ptr<c10d::Store> store, std::unique_ptr<ccl::Com
       recording_(recording_of_process(*group_)),
       messages_(new PointToPoint(store_, group_, config())) {}
 
-Trellis::~Trellis() { close(); }
+TrellisBackend::~TrellisBackend() { close(); }
 
-ccl::Config Trellis::config() const {
+ccl::Config TrellisBackend::config() const {
   ccl::Config config = ccl::config_from_environment();
   config.timeout = options_->timeout;
   return config;
 }
 
-c10::intrusive_ptr<Trellis::Options> Trellis::getBackendOptions() {
+c10::intrusive_ptr<TrellisBackend::Options> TrellisBackend::getBackendOptions() {
   auto options = c10::make_intrusive<Options>(*options_);
   options->timeout = timeout_;
   return options;
 }
 
 // Applies to operations that are called from now on.
-void Trellis::setTimeout(std::chrono::milliseconds timeout) {
+void TrellisBackend::setTimeout(std::chrono::milliseconds timeout) {
   if (timeout > options_->timeout)
     TORCH_WARN("trellis: a timeout of ", timeout.count(), " ms for collectives: the group's is ",
                options_->timeout.count(), " ms since it was made, and ends them first");
   timeout_ = timeout;
 }
 
-std::chrono::milliseconds Trellis::patience(const Issue& issue) const {
+std::chrono::milliseconds TrellisBackend::patience(const Issue& issue) const {
   return issue.timeout == c10d::kUnsetTimeout ? timeout_.load() : issue.timeout;
 }
 
-bool Trellis::own_patience(const Issue& issue) const { return patience(issue) != options_->timeout; }
+bool TrellisBackend::own_patience(const Issue& issue) const { return patience(issue) != options_->timeout; }
 
-std::shared_ptr<ccl::Communicator> Trellis::communicator() const {
+std::shared_ptr<ccl::Communicator> TrellisBackend::communicator() const {
   const std::lock_guard lock(comm_mutex_);
   return comm_;
 }
 
-c10d::ErrorType Trellis::getError() {
+c10d::ErrorType TrellisBackend::getError() {
   if (aborted_) return c10d::ErrorType::COMM_ERROR;
   const auto comm = communicator();
   const std::exception_ptr error = comm ? comm->error() : nullptr;
@@ -101,21 +102,21 @@ c10d::ErrorType Trellis::getError() {
 }
 
 // In a forked process this and shutdown() do nothing: the group is its parent's.
-void Trellis::abort() {
+void TrellisBackend::abort() {
   if (mark_.forked()) return;
   aborted_ = true;
   if (const auto comm = communicator()) comm->abort();
   messages_->stop();
 }
 
-void Trellis::shutdown() {
+void TrellisBackend::shutdown() {
   close();
   raise_kept();
 }
 
 // Releases the GIL, as the threads that it waits for may need it to free tensors. Aborts their work on Ctrl-C, or if
 // the operation under way has already failed for its caller, by a timeout shorter than the group's.
-void Trellis::close() {
+void TrellisBackend::close() {
   if (mark_.forked()) return;
   std::optional<pybind11::gil_scoped_release> others_may_run;
   if (Py_IsInitialized() && PyGILState_Check()) others_may_run.emplace();
@@ -132,14 +133,14 @@ void Trellis::close() {
   comm_.reset();
 }
 
-std::string Trellis::dump() {
+std::string TrellisBackend::dump() {
   const auto comm = communicator();
   return comm ? comm->dump() : "{}";
 }
 
 // The options of a new group that consists of some of this group's ranks.
-c10::intrusive_ptr<Trellis::Options> Trellis::options_of(const c10::intrusive_ptr<Options>& wished,
-                                                         const std::vector<int>& ranks) const {
+c10::intrusive_ptr<TrellisBackend::Options> TrellisBackend::options_of(const c10::intrusive_ptr<Options>& wished,
+                                                                       const std::vector<int>& ranks) const {
   auto options = c10::make_intrusive<Options>(wished ? *wished : *options_);
   options->global_ranks_in_group.clear();
   for (const int rank : ranks)
@@ -147,18 +148,18 @@ c10::intrusive_ptr<Trellis::Options> Trellis::options_of(const c10::intrusive_pt
   return options;
 }
 
-c10::intrusive_ptr<c10d::Backend> Trellis::split(const c10::intrusive_ptr<c10d::Store>& store,
-                                                 const std::vector<int>& ranks,
-                                                 const c10::intrusive_ptr<Options>& options) {
+c10::intrusive_ptr<c10d::Backend> TrellisBackend::split(const c10::intrusive_ptr<c10d::Store>& store,
+                                                        const std::vector<int>& ranks,
+                                                        const c10::intrusive_ptr<Options>& options) {
   expect_same_process(mark_, "split", *group_);
   const auto me = std::ranges::find(ranks, rank_);
   if (me == ranks.end()) return {};
-  return c10::make_intrusive<Trellis>(store, static_cast<int>(me - ranks.begin()), static_cast<int>(ranks.size()),
-                                      options_of(options, ranks));
+  return c10::make_intrusive<TrellisBackend>(store, static_cast<int>(me - ranks.begin()),
+                                             static_cast<int>(ranks.size()), options_of(options, ranks));
 }
 
-c10::intrusive_ptr<c10d::Backend> Trellis::shrink(const std::vector<std::int64_t>& excluded, int flags,
-                                                  const c10::intrusive_ptr<Options>& options) {
+c10::intrusive_ptr<c10d::Backend> TrellisBackend::shrink(const std::vector<std::int64_t>& excluded, int flags,
+                                                         const c10::intrusive_ptr<Options>& options) {
   expect_same_process(mark_, "shrink", *group_);
   constexpr int ends_operations_first = 1;  // torch's SHRINK_ABORT
   TORCH_CHECK_VALUE(flags == 0 || flags == ends_operations_first, "trellis: shrink: flags ", flags,
@@ -172,30 +173,32 @@ c10::intrusive_ptr<c10d::Backend> Trellis::shrink(const std::vector<std::int64_t
     if (!comm) throw ccl::Aborted("the process group has been shut down");
     if (flags == ends_operations_first) comm->abort();
     auto below = c10::make_intrusive<c10d::PrefixStore>("shrunk" + std::to_string(gone.size()), store_);
-    return c10::intrusive_ptr<Trellis>::unsafe_steal_from_new(
-        new Trellis(below, comm->shrink(gone), options_of(options, left)));
+    return c10::intrusive_ptr<TrellisBackend>::unsafe_steal_from_new(
+        new TrellisBackend(below, comm->shrink(gone), options_of(options, left)));
   } catch (...) {
     std::rethrow_exception(as_torch_error(std::current_exception(), "shrink", *group_));
   }
 }
 
-at::Tensor Trellis::allocateTensor(long size, at::TensorOptions options) { return tensor_in_window({size}, options); }
+at::Tensor TrellisBackend::allocateTensor(long size, at::TensorOptions options) {
+  return tensor_in_window({size}, options);
+}
 
-std::shared_ptr<c10::Allocator> Trellis::getMemAllocator() { return window_allocator(); }
+std::shared_ptr<c10::Allocator> TrellisBackend::getMemAllocator() { return window_allocator(); }
 
-std::unordered_map<std::string, std::uint64_t> Trellis::getMemoryStats() {
+std::unordered_map<std::string, std::uint64_t> TrellisBackend::getMemoryStats() {
   const auto comm = communicator();
   return {{"communicator_bytes", comm ? comm->memory_bytes() : 0},
           {"window_bytes", device::host_of_process()->allocated_bytes()}};
 }
 
-void Trellis::startCoalescing() {
+void TrellisBackend::startCoalescing() {
   // If a call has raised an exception before endCoalescing(), operations of that time are left here: they are dropped.
   coalesced_.clear();
   coalescing_ = true;
 }
 
-c10::intrusive_ptr<c10d::Work> Trellis::endCoalescing() {
+c10::intrusive_ptr<c10d::Work> TrellisBackend::endCoalescing() {
   TORCH_CHECK(coalescing_, "trellis: endCoalescing without startCoalescing");
   coalescing_ = false;
   return c10::make_intrusive<CoalescedWork>(std::exchange(coalesced_, {}));

@@ -3,31 +3,31 @@
 
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 
-#include "trellis/torch/native/estimate.h"
 #include "trellis/torch/native/point_to_point.h"
 #include "trellis/torch/native/progress/current_operation.h"
-#include "trellis/torch/native/progress/deadlines.h"
-#include "trellis/torch/native/records/recording.h"
+#include "trellis/torch/native/progress/deadline_watchdog.h"
+#include "trellis/torch/native/records/communication_recorder.h"
 #include "trellis/torch/native/tensors/types.h"
+#include "trellis/torch/native/time_estimator.h"
 
 namespace trellis::process_group {
 
-class Trellis : public c10d::Backend {
+class TrellisBackend : public c10d::Backend {
  public:
   using Work = c10::intrusive_ptr<c10d::Work>;
   using Tensors = std::vector<at::Tensor>;
   using Lists = std::vector<std::vector<at::Tensor>>;
 
   // Returns when all ranks of the group have called it.
-  Trellis(c10::intrusive_ptr<c10d::Store>, int rank, int size, c10::intrusive_ptr<Options>);
-  ~Trellis() override;
+  TrellisBackend(c10::intrusive_ptr<c10d::Store>, int rank, int size, c10::intrusive_ptr<Options>);
+  ~TrellisBackend() override;
 
   const std::string getBackendName() const override { return "trellis"; }
   c10::intrusive_ptr<Options> getBackendOptions() override;  // a copy: torch changes it when it splits a group
   bool supportsCoalescing() const override { return true; }
   bool supportsSplitting() const override { return true; }
   bool supportsShrinking() const override { return true; }
-  bool supportsTimeEstimation() const override { return TimeEstimate::machine() != nullptr; }
+  bool supportsTimeEstimation() const override { return TimeEstimator::machine() != nullptr; }
   void begin_estimate() { estimate_.begin(); }  // until its end, operations are estimated and not done
   float end_estimate() { return estimate_.end(); }
   bool supportsTensorAlloc(c10::DeviceIndex) override { return true; }
@@ -74,8 +74,8 @@ class Trellis : public c10d::Backend {
   const Membership& group() const { return *group_; }
 
  private:
-  struct Issue;  // see issue.h
-  Trellis(c10::intrusive_ptr<c10d::Store>, std::unique_ptr<ccl::Communicator>, c10::intrusive_ptr<Options>);
+  struct Issue;  // see issue_operation.h
+  TrellisBackend(c10::intrusive_ptr<c10d::Store>, std::unique_ptr<ccl::Communicator>, c10::intrusive_ptr<Options>);
   ccl::Config config() const;
   void close();
   std::chrono::milliseconds patience(const Issue&) const;
@@ -101,18 +101,18 @@ class Trellis : public c10d::Backend {
   const c10::intrusive_ptr<Options> options_;
   std::atomic<std::chrono::milliseconds> timeout_ = options_->timeout;
   std::shared_ptr<Membership> group_;
-  std::shared_ptr<TorchStore> meeting_;
+  std::shared_ptr<TorchStoreAdapter> meeting_;
   mutable std::mutex comm_mutex_;
   std::shared_ptr<ccl::Communicator> comm_;  // other threads may abort it or ask it while the group is shut down
-  std::shared_ptr<Recording> recording_;     // null: nothing is recorded
+  std::shared_ptr<CommunicationRecorder> recording_;  // null: nothing is recorded
   std::atomic<std::uint64_t> number_ = 0, monitored_ = 0;
   std::atomic<bool> aborted_ = false, coalescing_ = false;
   std::vector<Work> coalesced_;
   CurrentOperation performing_;
-  TimeEstimate estimate_;
+  TimeEstimator estimate_;
   const device::ForkMark mark_;  // a forked process has copies of what follows, but not its threads
   const device::MakersOwn<Worker> completions_{new Worker}, collectives_{new Worker};
-  const device::MakersOwn<Deadlines> deadlines_{new Deadlines};
+  const device::MakersOwn<DeadlineWatchdog> deadlines_{new DeadlineWatchdog};
   const device::MakersOwn<PointToPoint> messages_;
 };
 

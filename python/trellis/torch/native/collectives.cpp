@@ -1,8 +1,8 @@
 // Operations whose result is a sum, or one rank's data on all ranks.
 #include <ATen/ATen.h>
 
-#include "trellis/torch/native/issue.h"
-#include "trellis/torch/native/tensors/arguments.h"
+#include "trellis/torch/native/issue_operation.h"
+#include "trellis/torch/native/tensors/argument_checks.h"
 
 namespace trellis::process_group {
 
@@ -10,14 +10,14 @@ using c10d::OpType;
 using ccl::Communicator;
 
 // Block r of every rank, reduced on rank r: for reductions that no kernel does.
-at::Tensor Trellis::exchanged_and_folded(const at::Tensor& blocks, const c10d::ReduceOp& op) {
+at::Tensor TrellisBackend::exchanged_and_folded(const at::Tensor& blocks, const c10d::ReduceOp& op) {
   at::Tensor arrived = at::empty_like(blocks);
   const TorchElements elements = moved(blocks.scalar_type());
   comm_->all_to_all(blocks.data_ptr(), arrived.data_ptr(), blocks.numel() / size_ * elements.each, elements.type);
   return folded(arrived, op);
 }
 
-void Trellis::sum(const at::Tensor& tensor, const c10d::ReduceOp& op) {
+void TrellisBackend::sum(const at::Tensor& tensor, const c10d::ReduceOp& op) {
   FlatTensor flat(tensor);
   if (const auto reduction = reduction_of(tensor.scalar_type(), op)) {
     comm_->all_reduce(flat.data(), flat.data(), flat.count() * reduction->elements.each, reduction->elements.type,
@@ -32,7 +32,7 @@ void Trellis::sum(const at::Tensor& tensor, const c10d::ReduceOp& op) {
   flat.give_back();
 }
 
-Trellis::Work Trellis::broadcast(Tensors& tensors, const c10d::BroadcastOptions& options) {
+TrellisBackend::Work TrellisBackend::broadcast(Tensors& tensors, const c10d::BroadcastOptions& options) {
   const at::Tensor tensor = only("broadcast", tensors);
   check_dense("broadcast", tensor);
   check_peer("the root of broadcast", static_cast<int>(options.rootRank));
@@ -47,7 +47,7 @@ Trellis::Work Trellis::broadcast(Tensors& tensors, const c10d::BroadcastOptions&
       });
 }
 
-Trellis::Work Trellis::allreduce(Tensors& tensors, const c10d::AllreduceOptions& options) {
+TrellisBackend::Work TrellisBackend::allreduce(Tensors& tensors, const c10d::AllreduceOptions& options) {
   const at::Tensor tensor = only("all_reduce", tensors);
   if (tensor.is_sparse()) return allreduce_sparse(tensors, options);
   check_dense("all_reduce", tensor);
@@ -57,7 +57,8 @@ Trellis::Work Trellis::allreduce(Tensors& tensors, const c10d::AllreduceOptions&
       tensors, [this, tensor, op = options.reduceOp](Communicator&) { sum(tensor, op); });
 }
 
-Trellis::Work Trellis::allreduce_coalesced(Tensors& tensors, const c10d::AllreduceCoalescedOptions& options) {
+TrellisBackend::Work TrellisBackend::allreduce_coalesced(Tensors& tensors,
+                                                         const c10d::AllreduceCoalescedOptions& options) {
   for (const at::Tensor& tensor : tensors) {
     check_dense("all_reduce_coalesced", tensor);
     reduction_of(tensor.scalar_type(), options.reduceOp);
@@ -73,7 +74,7 @@ Trellis::Work Trellis::allreduce_coalesced(Tensors& tensors, const c10d::Allredu
 }
 
 // The sum of sparse tensors: all ranks' indices and values, joined.
-Trellis::Work Trellis::allreduce_sparse(Tensors& tensors, const c10d::AllreduceOptions& options) {
+TrellisBackend::Work TrellisBackend::allreduce_sparse(Tensors& tensors, const c10d::AllreduceOptions& options) {
   const at::Tensor tensor = only("all_reduce", tensors);
   TORCH_CHECK_VALUE(options.reduceOp == c10d::ReduceOp::SUM, "trellis: sparse tensors can only be summed");
   TORCH_CHECK_VALUE(!estimate_.on(), "trellis: no estimate of a sparse sum: its size depends on data");
@@ -108,7 +109,7 @@ Trellis::Work Trellis::allreduce_sparse(Tensors& tensors, const c10d::AllreduceO
                });
 }
 
-Trellis::Work Trellis::reduce(Tensors& tensors, const c10d::ReduceOptions& options) {
+TrellisBackend::Work TrellisBackend::reduce(Tensors& tensors, const c10d::ReduceOptions& options) {
   const at::Tensor tensor = only("reduce", tensors);
   check_dense("reduce", tensor);
   check_peer("the root of reduce", static_cast<int>(options.rootRank));
@@ -130,7 +131,7 @@ Trellis::Work Trellis::reduce(Tensors& tensors, const c10d::ReduceOptions& optio
                });
 }
 
-void Trellis::sum_and_scatter(const at::Tensor& out, const at::Tensor& in, const c10d::ReduceOp& op) {
+void TrellisBackend::sum_and_scatter(const at::Tensor& out, const at::Tensor& in, const c10d::ReduceOp& op) {
   FlatTensor result(out), input(in);
   if (const auto reduction = reduction_of(in.scalar_type(), op)) {
     comm_->reduce_scatter(input.data(), result.data(), result.count() * reduction->elements.each,
@@ -141,14 +142,14 @@ void Trellis::sum_and_scatter(const at::Tensor& out, const at::Tensor& in, const
   result.give_back();
 }
 
-Trellis::Work Trellis::_reduce_scatter_base(at::Tensor& out, at::Tensor& in,
-                                            const c10d::ReduceScatterOptions& options) {
+TrellisBackend::Work TrellisBackend::_reduce_scatter_base(at::Tensor& out, at::Tensor& in,
+                                                          const c10d::ReduceScatterOptions& options) {
   std::vector<at::Tensor> outs{out}, ins{in};
   return reduce_scatter_tensor_coalesced(outs, ins, options);
 }
 
-Trellis::Work Trellis::reduce_scatter_tensor_coalesced(Tensors& outs, Tensors& ins,
-                                                       const c10d::ReduceScatterOptions& options) {
+TrellisBackend::Work TrellisBackend::reduce_scatter_tensor_coalesced(Tensors& outs, Tensors& ins,
+                                                                     const c10d::ReduceScatterOptions& options) {
   TORCH_CHECK_VALUE(outs.size() == ins.size(), "trellis: reduce_scatter of ", ins.size(), " tensors into ",
                     outs.size());
   for (std::size_t i = 0; i < ins.size(); ++i) {
@@ -166,7 +167,8 @@ Trellis::Work Trellis::reduce_scatter_tensor_coalesced(Tensors& outs, Tensors& i
                });
 }
 
-Trellis::Work Trellis::reduce_scatter(Tensors& outs, Lists& ins, const c10d::ReduceScatterOptions& options) {
+TrellisBackend::Work TrellisBackend::reduce_scatter(Tensors& outs, Lists& ins,
+                                                    const c10d::ReduceScatterOptions& options) {
   const at::Tensor out = only("reduce_scatter", outs);
   TORCH_CHECK_VALUE(ins.size() == 1 && static_cast<int>(ins.front().size()) == size_,
                     "trellis: reduce_scatter takes a list of ", size_, " tensors");
@@ -183,7 +185,7 @@ Trellis::Work Trellis::reduce_scatter(Tensors& outs, Lists& ins, const c10d::Red
                 {"reduce_scatter", bytes_of(blocks)},
                 &blocks},
                outs, [this, out, blocks, op = options.reduceOp](Communicator& comm) {
-                 const TensorRow row(blocks, TensorRow::For::reading);
+                 const FlatTensorList row(blocks, FlatTensorList::For::reading);
                  const auto reduction = reduction_of(out.scalar_type(), op);
                  if (row.even()) return sum_and_scatter(out, row.tensor(), op);
                  TORCH_CHECK_VALUE(reduction,
@@ -201,7 +203,7 @@ Trellis::Work Trellis::reduce_scatter(Tensors& outs, Lists& ins, const c10d::Red
                });
 }
 
-Trellis::Work Trellis::barrier(const c10d::BarrierOptions& options) {
+TrellisBackend::Work TrellisBackend::barrier(const c10d::BarrierOptions& options) {
   return issue({OpType::BARRIER, "trellis:barrier", options.timeout, options.asyncOp, {"barrier", 0}}, {},
                [](Communicator& comm) { comm.barrier(); });
 }

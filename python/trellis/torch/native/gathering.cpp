@@ -1,8 +1,8 @@
 // Operations that collect, distribute and exchange blocks.
 #include <ATen/ATen.h>
 
-#include "trellis/torch/native/issue.h"
-#include "trellis/torch/native/tensors/arguments.h"
+#include "trellis/torch/native/issue_operation.h"
+#include "trellis/torch/native/tensors/argument_checks.h"
 
 namespace trellis::process_group {
 
@@ -50,7 +50,7 @@ void exchange(Communicator& comm, const void* in, void* out, std::vector<std::si
 
 }  // namespace
 
-void Trellis::gather_all(const at::Tensor& out, const at::Tensor& in) {
+void TrellisBackend::gather_all(const at::Tensor& out, const at::Tensor& in) {
   FlatTensor result(out);
   const FlatTensor input(in);
   const TorchElements elements = moved(in.scalar_type());
@@ -58,13 +58,14 @@ void Trellis::gather_all(const at::Tensor& out, const at::Tensor& in) {
   result.give_back();
 }
 
-Trellis::Work Trellis::_allgather_base(at::Tensor& out, at::Tensor& in, const c10d::AllgatherOptions& options) {
+TrellisBackend::Work TrellisBackend::_allgather_base(at::Tensor& out, at::Tensor& in,
+                                                     const c10d::AllgatherOptions& options) {
   Tensors outs{out}, ins{in};
   return allgather_into_tensor_coalesced(outs, ins, options);
 }
 
-Trellis::Work Trellis::allgather_into_tensor_coalesced(Tensors& outs, Tensors& ins,
-                                                       const c10d::AllgatherOptions& options) {
+TrellisBackend::Work TrellisBackend::allgather_into_tensor_coalesced(Tensors& outs, Tensors& ins,
+                                                                     const c10d::AllgatherOptions& options) {
   TORCH_CHECK_VALUE(outs.size() == ins.size(), "trellis: all_gather of ", ins.size(), " tensors into ", outs.size());
   std::uint64_t bytes = 0;
   for (std::size_t i = 0; i < ins.size(); ++i) {
@@ -82,7 +83,7 @@ Trellis::Work Trellis::allgather_into_tensor_coalesced(Tensors& outs, Tensors& i
                });
 }
 
-Trellis::Work Trellis::allgather(Lists& outs, Tensors& ins, const c10d::AllgatherOptions& options) {
+TrellisBackend::Work TrellisBackend::allgather(Lists& outs, Tensors& ins, const c10d::AllgatherOptions& options) {
   const Tensors blocks = only("all_gather", outs, size_);
   const at::Tensor in = only("all_gather", ins);
   TORCH_CHECK_VALUE(blocks[rank_].numel() == in.numel(), "trellis: all_gather: the input has ", in.numel(),
@@ -96,7 +97,7 @@ Trellis::Work Trellis::allgather(Lists& outs, Tensors& ins, const c10d::Allgathe
                 {"all_gather", in.nbytes() * static_cast<std::uint64_t>(size_)},
                 &ins},
                blocks, [this, blocks, in](Communicator& comm) {
-                 TensorRow row(blocks, TensorRow::For::writing);
+                 FlatTensorList row(blocks, FlatTensorList::For::writing);
                  if (row.even()) {
                    const TorchElements elements = moved(in.scalar_type());
                    const FlatTensor input(in);
@@ -116,7 +117,8 @@ Trellis::Work Trellis::allgather(Lists& outs, Tensors& ins, const c10d::Allgathe
                });
 }
 
-Trellis::Work Trellis::allgather_coalesced(Lists& outs, Tensors& ins, const c10d::AllgatherOptions& options) {
+TrellisBackend::Work TrellisBackend::allgather_coalesced(Lists& outs, Tensors& ins,
+                                                         const c10d::AllgatherOptions& options) {
   TORCH_CHECK_VALUE(static_cast<int>(outs.size()) == size_, "trellis: all_gather_coalesced takes ", size_,
                     " lists, not ", outs.size());
   std::vector<Work> parts;
@@ -129,7 +131,7 @@ Trellis::Work Trellis::allgather_coalesced(Lists& outs, Tensors& ins, const c10d
   return c10::make_intrusive<CoalescedWork>(std::move(parts));
 }
 
-Trellis::Work Trellis::gather(Lists& outs, Tensors& ins, const c10d::GatherOptions& options) {
+TrellisBackend::Work TrellisBackend::gather(Lists& outs, Tensors& ins, const c10d::GatherOptions& options) {
   const at::Tensor in = only("gather", ins);
   const auto root = static_cast<ccl::Rank>(options.rootRank);
   check_peer("the root of gather", root);
@@ -144,15 +146,15 @@ Trellis::Work Trellis::gather(Lists& outs, Tensors& ins, const c10d::GatherOptio
                blocks, [blocks, in, root](Communicator& comm) {
                  const TorchElements elements = moved(in.scalar_type());
                  const FlatTensor input(in);
-                 std::optional<TensorRow> row;
-                 if (!blocks.empty()) row.emplace(blocks, TensorRow::For::writing);
+                 std::optional<FlatTensorList> row;
+                 if (!blocks.empty()) row.emplace(blocks, FlatTensorList::For::writing);
                  comm.gather(input.data(), row ? row->data() : nullptr, input.count() * elements.each, elements.type,
                              root);
                  if (row) row->give_back();
                });
 }
 
-Trellis::Work Trellis::scatter(Tensors& outs, Lists& ins, const c10d::ScatterOptions& options) {
+TrellisBackend::Work TrellisBackend::scatter(Tensors& outs, Lists& ins, const c10d::ScatterOptions& options) {
   const at::Tensor out = only("scatter", outs);
   const auto root = static_cast<ccl::Rank>(options.rootRank);
   check_peer("the root of scatter", root);
@@ -167,16 +169,16 @@ Trellis::Work Trellis::scatter(Tensors& outs, Lists& ins, const c10d::ScatterOpt
                outs, [blocks, out, root](Communicator& comm) {
                  const TorchElements elements = moved(out.scalar_type());
                  FlatTensor result(out);
-                 std::optional<TensorRow> row;
-                 if (!blocks.empty()) row.emplace(blocks, TensorRow::For::reading);
+                 std::optional<FlatTensorList> row;
+                 if (!blocks.empty()) row.emplace(blocks, FlatTensorList::For::reading);
                  comm.scatter(row ? row->data() : nullptr, result.data(), result.count() * elements.each, elements.type,
                               root);
                  result.give_back();
                });
 }
 
-Trellis::Work Trellis::alltoall_base(at::Tensor& out, at::Tensor& in, Splits& output_splits, Splits& input_splits,
-                                     const c10d::AllToAllOptions& options) {
+TrellisBackend::Work TrellisBackend::alltoall_base(at::Tensor& out, at::Tensor& in, Splits& output_splits,
+                                                   Splits& input_splits, const c10d::AllToAllOptions& options) {
   TORCH_CHECK_VALUE(out.scalar_type() == in.scalar_type(), "trellis: all_to_all: the input is ", in.scalar_type(),
                     ", the output ", out.scalar_type());
   const auto counts = counts_of("input", in, input_splits, size_);
@@ -202,7 +204,7 @@ Trellis::Work Trellis::alltoall_base(at::Tensor& out, at::Tensor& in, Splits& ou
                });
 }
 
-Trellis::Work Trellis::alltoall(Tensors& outs, Tensors& ins, const c10d::AllToAllOptions& options) {
+TrellisBackend::Work TrellisBackend::alltoall(Tensors& outs, Tensors& ins, const c10d::AllToAllOptions& options) {
   TORCH_CHECK_VALUE(static_cast<int>(outs.size()) == size_ && static_cast<int>(ins.size()) == size_,
                     "trellis: all_to_all takes two lists of ", size_, " tensors, not of ", outs.size(), " and ",
                     ins.size());
@@ -214,8 +216,8 @@ Trellis::Work Trellis::alltoall(Tensors& outs, Tensors& ins, const c10d::AllToAl
   for (const at::Tensor& in : ins) bytes += in.nbytes();
   return issue({OpType::ALLTOALL, "trellis:all_to_all", options.timeout, options.asyncOp, {"all_to_all", bytes}, &ins},
                outs, [outs, ins](Communicator& comm) {
-                 const TensorRow input(ins, TensorRow::For::reading);
-                 TensorRow result(outs, TensorRow::For::writing);
+                 const FlatTensorList input(ins, FlatTensorList::For::reading);
+                 FlatTensorList result(outs, FlatTensorList::For::writing);
                  exchange(comm, input.data(), result.data(), input.counts(), result.counts(),
                           moved(ins.front().scalar_type()));
                  result.give_back();

@@ -1,15 +1,15 @@
 // Send and receive, and how every operation gets its number.
-#include "trellis/torch/native/issue.h"
+#include "trellis/torch/native/issue_operation.h"
 
 namespace trellis::process_group {
 
 using c10d::OpType;
 
-void Trellis::check_peer(const char* what, int rank) const {
+void TrellisBackend::check_peer(const char* what, int rank) const {
   TORCH_CHECK_VALUE(rank >= 0 && rank < size_, "trellis: ", what, " is rank ", rank, ", expected 0 to ", size_ - 1);
 }
 
-Pending Trellis::operation(const Issue& issue, Tensors results) {
+Pending TrellisBackend::operation(const Issue& issue, Tensors results) {
   if (mark_.forked()) expect_same_process(mark_, name_in(issue.title), *group_);
   if (!issue.message && issue.timeout > options_->timeout)
     TORCH_WARN("trellis: ", name_in(issue.title), " with a timeout of ", issue.timeout.count(), " ms: the group's is ",
@@ -42,12 +42,12 @@ Pending Trellis::operation(const Issue& issue, Tensors results) {
   return c10::make_intrusive<TorchWork>(std::move(about), std::move(results));
 }
 
-Trellis::Work Trellis::estimated(const Issue& issue) {
+TrellisBackend::Work TrellisBackend::estimated(const Issue& issue) {
   estimate_.add(issue.witnessed, *group_);
   return c10::make_intrusive<CoalescedWork>(std::vector<Work>());
 }
 
-Trellis::Work Trellis::message(Issue issue, const at::Tensor& tensor, int peer, int tag, bool sends) {
+TrellisBackend::Work TrellisBackend::message(Issue issue, const at::Tensor& tensor, int peer, int tag, bool sends) {
   TORCH_CHECK_VALUE(tensor.layout() == at::kStrided && tensor.device().is_cpu(),
                     "trellis: messages are dense CPU tensors");
   TORCH_CHECK_VALUE(peer != rank_, "trellis: rank ", rank_, " cannot send to itself or receive from itself");
@@ -63,21 +63,21 @@ Trellis::Work Trellis::message(Issue issue, const at::Tensor& tensor, int peer, 
   return work;
 }
 
-Trellis::Work Trellis::send(Tensors& tensors, int to, int tag) {
+TrellisBackend::Work TrellisBackend::send(Tensors& tensors, int to, int tag) {
   check_peer("the receiver of send", to);
   return message(
       {.type = OpType::SEND, .title = "trellis:send", .witnessed = {"send_recv", tensors.at(0).nbytes(), rank_, to}},
       tensors.at(0), to, tag, true);
 }
 
-Trellis::Work Trellis::recv(Tensors& tensors, int from, int tag) {
+TrellisBackend::Work TrellisBackend::recv(Tensors& tensors, int from, int tag) {
   check_peer("the sender of recv", from);
   return message(
       {.type = OpType::RECV, .title = "trellis:recv", .witnessed = {"send_recv", tensors.at(0).nbytes(), from, rank_}},
       tensors.at(0), from, tag, false);
 }
 
-Trellis::Work Trellis::recvAnysource(Tensors& tensors, int tag) {
+TrellisBackend::Work TrellisBackend::recvAnysource(Tensors& tensors, int tag) {
   return message({.type = OpType::RECVANYSOURCE,
                   .title = "trellis:recvAnySource",
                   .witnessed = {"send_recv", tensors.at(0).nbytes(), -1, rank_}},

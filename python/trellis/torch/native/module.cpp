@@ -6,7 +6,7 @@
 
 namespace {
 
-using trellis::process_group::Trellis;
+using trellis::process_group::TrellisBackend;
 namespace py = pybind11;
 
 c10::intrusive_ptr<c10d::Backend> create(const c10d::DistributedBackendOptions& given,
@@ -18,18 +18,18 @@ c10::intrusive_ptr<c10d::Backend> create(const c10d::DistributedBackendOptions& 
   if (!wished || !by_torch) options->timeout = said;
   options->group_name = given.group_id;
   options->global_ranks_in_group.assign(given.global_ranks_in_group.begin(), given.global_ranks_in_group.end());
-  return c10::make_intrusive<Trellis>(given.store, given.group_rank, given.group_size, options);
+  return c10::make_intrusive<TrellisBackend>(given.store, given.group_rank, given.group_size, options);
 }
 
 }  // namespace
 
 PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
   module.doc() = "torch.distributed's backend \"trellis\"";
-  py::class_<Trellis, c10d::Backend, c10::intrusive_ptr<Trellis>>(module, "ProcessGroupTrellis")
-      .def_property_readonly("options", &Trellis::getBackendOptions)
-      .def("dump", &Trellis::dump, py::call_guard<py::gil_scoped_release>())
-      .def("_start_time_estimate", &Trellis::begin_estimate)
-      .def("_end_time_estimate", &Trellis::end_estimate, py::call_guard<py::gil_scoped_release>());
+  py::class_<TrellisBackend, c10d::Backend, c10::intrusive_ptr<TrellisBackend>>(module, "ProcessGroupTrellis")
+      .def_property_readonly("options", &TrellisBackend::getBackendOptions)
+      .def("dump", &TrellisBackend::dump, py::call_guard<py::gil_scoped_release>())
+      .def("_start_time_estimate", &TrellisBackend::begin_estimate)
+      .def("_end_time_estimate", &TrellisBackend::end_estimate, py::call_guard<py::gil_scoped_release>());
   module.def("create", &create, py::arg("options"), py::arg("wished").none(true),
              py::call_guard<py::gil_scoped_release>());
   module.def("record_to", &trellis::process_group::record_to, py::arg("folder"), py::arg("rank"), py::arg("ranks"));

@@ -17,7 +17,7 @@ std::string key_of(std::uint64_t barrier, const std::string& what) {
 constexpr const char* first_came = "0";  // the key that rank 0 sets on arrival, before it waits for the others
 
 // Rank 0's verdict for the others: that all came, or which ranks are missing.
-std::string verdict_on(TorchStore& store, std::uint64_t barrier, int size, std::chrono::milliseconds timeout,
+std::string verdict_on(TorchStoreAdapter& store, std::uint64_t barrier, int size, std::chrono::milliseconds timeout,
                        bool all) {
   const ccl::Deadline deadline = ccl::Clock::now() + timeout;
   std::string missing;
@@ -34,14 +34,14 @@ std::string verdict_on(TorchStore& store, std::uint64_t barrier, int size, std::
 
 }  // namespace
 
-void Trellis::monitoredBarrier(const c10d::BarrierOptions& options, bool wait_all_ranks) {
+void TrellisBackend::monitoredBarrier(const c10d::BarrierOptions& options, bool wait_all_ranks) {
   expect_same_process(mark_, "monitored_barrier", *group_);
   const std::uint64_t barrier = ++monitored_;
   const std::string operation = "monitored_barrier " + std::to_string(barrier);
   const auto timeout = options.timeout == c10d::kUnsetTimeout ? timeout_.load() : options.timeout;
   std::string verdict;
   try {
-    TorchStore store(store_, "");
+    TorchStoreAdapter store(store_, "");
     if (rank_ == 0) {
       store.set(key_of(barrier, first_came), {});
       verdict = verdict_on(store, barrier, size_, timeout, wait_all_ranks);

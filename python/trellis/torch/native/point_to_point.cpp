@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "trellis/torch/native/channel.h"
+#include "trellis/torch/native/peer_channel.h"
 
 namespace trellis::process_group {
 
@@ -78,7 +78,7 @@ bool PointToPoint::others_wait_for(int from) const {
 // Gives the rank's next message to the receive that asks for it. If none does, waits for one, unless another receive
 // waits for a later message of the rank: then this one is put aside.
 void PointToPoint::deliver_next(int from, PeerChannel& way) {
-  const Header header = way.header();
+  const MessageHeader header = way.header();
   const int tag = static_cast<int>(header.tag);
   std::optional<Posted> wanted;
   {

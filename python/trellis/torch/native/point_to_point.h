@@ -8,8 +8,8 @@
 
 #include "ccl/config.h"
 #include "trellis/torch/native/progress/work.h"
-#include "trellis/torch/native/store.h"
-#include "trellis/torch/native/tensors/buffers.h"
+#include "trellis/torch/native/tensors/flat_tensors.h"
+#include "trellis/torch/native/torch_store_adapter.h"
 
 namespace trellis::process_group {
 

@@ -11,7 +11,7 @@ namespace {
 
 class Dragonfly : public Fabric {
  public:
-  explicit Dragonfly(const FabricRequest& r) : Fabric(r.inner, r.dims, true) {
+  explicit Dragonfly(const FabricParameters& r) : Fabric(r.inner, r.dims, true) {
     if (dims().size() != 3)
       text::refuse("a dragonfly of {} dims: expected hosts of a router, routers of a group, groups", dims().size());
     hosts_ = dims()[0] * inner(), group_ = hosts_ * dims()[1];
@@ -65,7 +65,7 @@ class Dragonfly : public Fabric {
 };
 
 const RegisteredFabric dragonfly({"dragonfly", "hosts of a router, routers of a group, groups: 4x8x33",
-                                  [](const FabricRequest& r) -> std::shared_ptr<const Fabric> {
+                                  [](const FabricParameters& r) -> std::shared_ptr<const Fabric> {
                                     return std::make_shared<Dragonfly>(r);
                                   },
                                   [](std::size_t) -> std::vector<std::string> {

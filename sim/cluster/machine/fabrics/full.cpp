@@ -8,7 +8,7 @@ namespace {
 
 class Full : public Fabric {
  public:
-  explicit Full(const FabricRequest& r) : Fabric(r.inner, r.dims, false) {
+  explicit Full(const FabricParameters& r) : Fabric(r.inner, r.dims, false) {
     for (Chip distance = 1; distance < size(); ++distance)
       ports_.push_back({fmt::format("{} +{}", r.name, distance), r.rate("rate"), r.time("latency"), 1});
   }
@@ -36,7 +36,7 @@ class Full : public Fabric {
 };
 
 const RegisteredFabric full({"full", "fully connected: 8",
-                             [](const FabricRequest& r) -> std::shared_ptr<const Fabric> {
+                             [](const FabricParameters& r) -> std::shared_ptr<const Fabric> {
                                return std::make_shared<Full>(r);
                              },
                              [](std::size_t) -> std::vector<std::string> {

@@ -18,7 +18,7 @@ std::string join_key(Chip a, Chip b) { return fmt::format("join.{}.{}", std::min
 
 class Links : public Fabric {
  public:
-  explicit Links(const FabricRequest& r) : Fabric(r.inner, r.dims, false) {
+  explicit Links(const FabricParameters& r) : Fabric(r.inner, r.dims, false) {
     if (size() > most_units) text::refuse("{} units joined by links: expected at most {}", size(), most_units);
     joined_.assign(static_cast<std::size_t>(size()), std::vector<double>(static_cast<std::size_t>(size()), 0));
     for (Chip a = 0; a < most_units; ++a)
@@ -140,7 +140,7 @@ class Links : public Fabric {
 };
 
 const RegisteredFabric links({"links", "units joined by the links that a file says: 8",
-                              [](const FabricRequest& r) -> std::shared_ptr<const Fabric> {
+                              [](const FabricParameters& r) -> std::shared_ptr<const Fabric> {
                                 return std::make_shared<Links>(r);
                               },
                               [](std::size_t) {

@@ -23,7 +23,7 @@ std::string axis_rate(std::size_t axis) { return axis_name(axis) + ".rate"; }
 
 class Torus : public Fabric {
  public:
-  Torus(const FabricRequest& r, bool closed) : Fabric(r.inner, r.dims, false), closed_(closed) {
+  Torus(const FabricParameters& r, bool closed) : Fabric(r.inner, r.dims, false), closed_(closed) {
     for (std::size_t axis = 0; axis < dims().size(); ++axis) {
       const std::string own = axis_rate(axis);
       const double rate = r.has(own) ? r.rate(own) : r.rate("rate");
@@ -105,11 +105,11 @@ class Torus : public Fabric {
 };
 
 template <bool closed>
-std::shared_ptr<const Fabric> make(const FabricRequest& r) {
+std::shared_ptr<const Fabric> make(const FabricParameters& r) {
   return std::make_shared<Torus>(r, closed);
 }
 
-std::shared_ptr<const Fabric> make_ring(const FabricRequest& r) {
+std::shared_ptr<const Fabric> make_ring(const FabricParameters& r) {
   if (r.dims.size() != 1) text::refuse("a ring of {0}: expected one size, or a torus of {0}", fmt::join(r.dims, "x"));
   return make<true>(r);
 }

@@ -14,7 +14,7 @@ namespace {
 // level of switches. A level that can carry all traffic from below is not a resource.
 class Tree : public Fabric {
  public:
-  Tree(const FabricRequest& r, std::vector<Chip> below) : Fabric(r.inner, r.dims, true) {
+  Tree(const FabricParameters& r, std::vector<Chip> below) : Fabric(r.inner, r.dims, true) {
     const Chip group = r.has("group") ? r.count("group") : 1;  // chips that share an interface
     if (group < 1) text::refuse("{}.group = {}: expected at least 1", r.name, group);
     if (inner() % group != 0 && group % inner() != 0)
@@ -90,10 +90,10 @@ class Tree : public Fabric {
 
 using Made = std::shared_ptr<const Fabric>;
 
-Made make_switch(const FabricRequest& r) { return std::make_shared<Tree>(r, std::vector<Chip>{}); }
+Made make_switch(const FabricParameters& r) { return std::make_shared<Tree>(r, std::vector<Chip>{}); }
 
 // A leaf has `radix` units, the spine all leaves. The last leaf may have free places.
-Made make_clos(const FabricRequest& r) {
+Made make_clos(const FabricParameters& r) {
   Chip units = 1;
   for (Chip d : r.dims) units *= d;
   const Chip radix = r.count("radix");
@@ -102,7 +102,7 @@ Made make_clos(const FabricRequest& r) {
   return std::make_shared<Tree>(r, std::vector<Chip>{radix, (units + radix - 1) / radix});
 }
 
-Made make_fat_tree(const FabricRequest& r) { return std::make_shared<Tree>(r, r.dims); }
+Made make_fat_tree(const FabricParameters& r) { return std::make_shared<Tree>(r, r.dims); }
 
 std::vector<std::string> switch_keys(std::size_t) { return {"rate", "latency", "group", "host.rate"}; }
 

@@ -1,6 +1,6 @@
 #include "sim/cluster/machine/import/import_parsing.h"
 
-#include "text/number.h"
+#include "text/number_parsing.h"
 #include "text/words.h"
 
 namespace trellis::sim {

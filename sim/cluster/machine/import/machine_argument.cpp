@@ -5,8 +5,8 @@
 
 #include "sim/cluster/machine/import/import.h"
 #include "sim/cluster/machine/machine_cluster.h"
-#include "text/file.h"
 #include "text/printable.h"
+#include "text/read_file.h"
 
 namespace trellis::sim {
 namespace {

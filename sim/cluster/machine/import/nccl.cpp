@@ -7,7 +7,7 @@
 
 #include "sim/cluster/machine/import/import.h"
 #include "sim/cluster/machine/import/import_parsing.h"
-#include "text/number.h"
+#include "text/number_parsing.h"
 
 namespace trellis::sim {
 namespace {

@@ -84,7 +84,7 @@ ProgramOf program_of_heads(std::string name) {
 constexpr const char* extents =
     "rows queries by columns keys of heads with inner elements, batch of them; shared heads "
     "to one of keys";
-using Registered = OperationKind::Registered;
+using Registered = OperationModel::Registered;
 const Registered attention({.name = "attention",
                             .summary = "softmax(q k) v, with flash or through memory",
                             .extents = extents,

@@ -17,7 +17,7 @@ EngineTimes elementwise(const OperationShape& s, const EngineRates& e) {
   return passes_over(s, e, p);
 }
 
-using Registered = OperationKind::Registered;
+using Registered = OperationModel::Registered;
 const Registered any({.name = "elementwise",
                       .summary = "any elementwise work: inputs, outputs, and passes of vector and scalar",
                       .extents = "rows x columns, batch times",

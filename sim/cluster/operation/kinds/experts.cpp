@@ -5,7 +5,7 @@
 namespace trellis::sim {
 namespace {
 
-using Registered = OperationKind::Registered;
+using Registered = OperationModel::Registered;
 const Registered route(kind_of_passes("route", "softmax or sigmoid of each row, and its largest elements",
                                       {.vector = 6, .scalar = 1, .flops = 8}));
 const Registered route_gradient(kind_of_passes("route_gradient", "of route, of the weights of what was chosen",

@@ -4,7 +4,7 @@
 namespace trellis::sim {
 namespace {
 
-using Registered = OperationKind::Registered;
+using Registered = OperationModel::Registered;
 const Registered swiglu(kind_of_passes("swiglu", "silu(gate) * up", {.vector = 2, .scalar = 1, .reads = 2, .flops = 6},
                                        program_of_elements("swiglu", std::uint64_t{128} * 2048)));
 const Registered swiglu_gradient(kind_of_passes("swiglu_gradient", "of swiglu: of gate and up",

@@ -5,7 +5,7 @@
 namespace trellis::sim {
 namespace {
 
-using Registered = OperationKind::Registered;
+using Registered = OperationModel::Registered;
 const Registered forward(kind_of_passes("cross_entropy", "of each row of logits and its label",
                                         {.vector = 2, .scalar = 1, .writes = 0, .flops = 4}));
 const Registered backward(kind_of_passes("cross_entropy_gradient", "of the logits",

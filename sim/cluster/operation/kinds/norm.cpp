@@ -4,7 +4,7 @@
 namespace trellis::sim {
 namespace {
 
-using Registered = OperationKind::Registered;
+using Registered = OperationModel::Registered;
 const Registered rms(kind_of_passes("rms_norm", "each row by its root mean square, times a weight",
                                     {.vector = 4, .flops = 4}, program_of_rows("rms_norm")));
 const Registered layer(kind_of_passes("layer_norm", "each row less its mean, by its deviation; weight and bias",

@@ -66,11 +66,11 @@ std::optional<CoreProgram> program(const OperationShape& s, const EngineRates& e
       .does = std::move(plain)};
 }
 
-const OperationKind::Registered registered({.name = "product",
-                                            .summary = "a product of matrices",
-                                            .extents = "rows x inner by inner x columns, batch times",
-                                            .work = product,
-                                            .program = program});
+const OperationModel::Registered registered({.name = "product",
+                                             .summary = "a product of matrices",
+                                             .extents = "rows x inner by inner x columns, batch times",
+                                             .work = product,
+                                             .program = program});
 
 }  // namespace
 }  // namespace trellis::sim

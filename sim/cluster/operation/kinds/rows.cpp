@@ -15,7 +15,7 @@ EngineTimes transposed(const OperationShape& s, const EngineRates& e) {
   return t;
 }
 
-using Registered = OperationKind::Registered;
+using Registered = OperationModel::Registered;
 const Registered embedding(kind_of_passes("embedding", "rows of a table, by index", {}));
 const Registered embedding_gradient(kind_of_passes("embedding_gradient", "adds rows to those of a table, by index",
                                                    {.vector = 1, .reads = 2, .flops = 1}));

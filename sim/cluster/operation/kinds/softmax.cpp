@@ -4,7 +4,7 @@
 namespace trellis::sim {
 namespace {
 
-using Registered = OperationKind::Registered;
+using Registered = OperationModel::Registered;
 const Registered forward(kind_of_passes("softmax", "exponentials of each row, divided by their sum",
                                         {.vector = 4, .scalar = 1, .flops = 4}, program_of_rows("softmax")));
 const Registered backward(kind_of_passes("softmax_gradient", "of softmax", {.vector = 3, .reads = 2, .flops = 4}));

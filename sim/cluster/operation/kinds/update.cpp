@@ -7,7 +7,7 @@
 namespace trellis::sim {
 namespace {
 
-OperationKind update(std::string rule, ProgramOf program = {}) {
+OperationModel update(std::string rule, ProgramOf program = {}) {
   return {.name = rule,
           .summary = fmt::format("an {} update of so many parameters", rule),
           .extents = "rows x columns parameters, of the states' type",
@@ -20,7 +20,7 @@ OperationKind update(std::string rule, ProgramOf program = {}) {
           .program = std::move(program)};
 }
 
-using Registered = OperationKind::Registered;
+using Registered = OperationModel::Registered;
 const Registered adamw(update("adamw", program_of_elements("adamw", std::uint64_t{128} * 1024, "parameters")));
 const Registered lamb(update("lamb")), lamb_apply(update("lamb_apply")), sgd(update("sgd"));
 const Registered norm({.name = "gradient_norm",

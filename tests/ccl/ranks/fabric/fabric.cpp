@@ -15,7 +15,7 @@
 
 #include "ccl/group.h"
 #include "ccl/store.h"
-#include "ccl/transports/libfabric/wire/endpoint.h"
+#include "ccl/transports/libfabric/wire/endpoint_wire.h"
 #include "ccl/transports/libfabric/wire/provider.h"
 #include "tests/ccl/ranks/cases.h"
 #include "tests/ccl/ranks/run.h"
@@ -367,7 +367,7 @@ TEST(Fabric, AProviderHereRefusesDeviceMemory) {
   std::vector<std::byte> memory(4096);
   EXPECT_NE(wire->region({.data = memory.data(), .bytes = 10}, true), nullptr);
   try {
-    wire->region({.data = memory.data(), .bytes = 10, .of = libfabric::FabricMemory::Of::neuron}, true);
+    wire->region({.data = memory.data(), .bytes = 10, .of = libfabric::MemoryDescription::Of::neuron}, true);
     FAIL() << "it was registered";
   } catch (const std::invalid_argument& e) {
     EXPECT_NE(std::string(e.what()).find("expected a provider with FI_HMEM"), std::string::npos) << e.what();

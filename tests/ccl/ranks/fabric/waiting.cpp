@@ -8,7 +8,7 @@
 #include <array>
 #include <vector>
 
-#include "ccl/transports/libfabric/wire/endpoint.h"
+#include "ccl/transports/libfabric/wire/endpoint_wire.h"
 #include "ccl/transports/libfabric/wire/provider.h"
 #include "tests/ccl/ranks/run.h"
 

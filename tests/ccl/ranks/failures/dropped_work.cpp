@@ -20,7 +20,7 @@ using kernels::DType;
 
 // The dumps of a process's other communicators may take long: here, until the other rank has heard.
 TEST(DroppedWork, IsToldBeforeDumpsAreWritten) {
-  class Slow : public DumpsOnSignal {
+  class Slow : public SignalDumpTarget {
    public:
     explicit Slow(std::filesystem::path mark) : mark_(std::move(mark)) {}
     bool dump_for(std::uint32_t) override {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "trellis/torch/native/progress/interrupt.h"
+#include "trellis/torch/native/progress/python_signals.h"
 
 namespace trellis::process_group {
 
@@ -46,7 +46,7 @@ bool TorchWork::complete(std::exception_ptr error, bool dumps) {
   {
     const std::lock_guard lock(mutex_);
     if (completed_) return false;
-    if (deadline_ != Deadlines::Moment::max()) about_.deadlines->remove(deadline_, this);
+    if (deadline_ != DeadlineWatchdog::Moment::max()) about_.deadlines->remove(deadline_, this);
     completed_ = true;
     exception_ = error;
     if (!error && about_.flights) about_.flights->ended(about_.flight, true);
@@ -103,10 +103,10 @@ void TorchWork::await(std::chrono::milliseconds timeout) {
   if (completed_) return;
   expect_same_process(mark_, description(), *about_.group);  // only a thread of the parent could end it
   const bool looks = takes_signals();
-  const auto end = timeout == kNoTimeout ? Deadlines::Moment::max() : std::chrono::steady_clock::now() + timeout;
+  const auto end = timeout == kNoTimeout ? DeadlineWatchdog::Moment::max() : std::chrono::steady_clock::now() + timeout;
   for (auto now = std::chrono::steady_clock::now(); now < end; now = std::chrono::steady_clock::now()) {
     const auto until = looks ? std::min(end, now + between_looks_for_signals) : end;
-    if (until == Deadlines::Moment::max()) return cv_.wait(lock, ended);
+    if (until == DeadlineWatchdog::Moment::max()) return cv_.wait(lock, ended);
     if (cv_.wait_until(lock, until, ended)) return;
     lock.unlock();
     raise_if_interrupted();  // if this or the timeout below throws, the operation goes on

@@ -8,11 +8,11 @@
 #include <torch/csrc/distributed/c10d/Work.hpp>
 
 #include "device/fork_mark.h"
-#include "trellis/torch/native/progress/deadlines.h"
-#include "trellis/torch/native/progress/failure.h"
+#include "trellis/torch/native/progress/deadline_watchdog.h"
+#include "trellis/torch/native/progress/torch_errors.h"
 #include "trellis/torch/native/progress/worker.h"
-#include "trellis/torch/native/records/flight.h"
-#include "trellis/torch/native/records/recording.h"
+#include "trellis/torch/native/records/communication_recorder.h"
+#include "trellis/torch/native/records/torch_flight_recorder.h"
 
 namespace trellis::process_group {
 
@@ -27,12 +27,12 @@ class TorchWork : public c10d::Work {
     std::chrono::milliseconds timeout = kNoTimeout;  // 0: the communicator's own timeout ends it
     int waits_for = -1;                              // the rank at the other end of a message
     std::shared_ptr<const Membership> group;
-    Worker* completions = nullptr;           // runs callbacks of futures; outlives every unfinished operation
-    Deadlines* deadlines = nullptr;          // lives as long as completions
-    std::shared_ptr<Recording> recording;    // null: it is not recorded
-    std::uint64_t recorded = 0;              // its number there
-    TorchFlightRecorder* flights = nullptr;  // null: not recorded there
-    std::uint64_t flight = 0;                // its number there
+    Worker* completions = nullptr;                     // runs callbacks of futures; outlives every unfinished operation
+    DeadlineWatchdog* deadlines = nullptr;             // lives as long as completions
+    std::shared_ptr<CommunicationRecorder> recording;  // null: it is not recorded
+    std::uint64_t recorded = 0;                        // its number there
+    TorchFlightRecorder* flights = nullptr;            // null: not recorded there
+    std::uint64_t flight = 0;                          // its number there
   };
   TorchWork(About, std::vector<at::Tensor> results);
 
@@ -76,7 +76,7 @@ class TorchWork : public c10d::Work {
   const device::ForkMark mark_;
   About about_;
   std::vector<at::Tensor> results_;
-  Deadlines::Moment deadline_ = Deadlines::Moment::max();  // with the mutex held
+  DeadlineWatchdog::Moment deadline_ = DeadlineWatchdog::Moment::max();  // with the mutex held
   c10::intrusive_ptr<c10::ivalue::Future> future_;
   std::function<void()> on_timeout_;
   int source_ = -1;
