@@ -111,7 +111,7 @@ void processes(benchmark::State& state) {
   munmap(memory, sizeof(Shared));
 }
 
-// Measures ranks that are threads of this process; only the first run has anything to prepare.
+// Measures ranks that are threads of this process. Unlike fresh processes, iterations after the first find it prepared.
 void threads(benchmark::State& state) {
   const auto ranks = static_cast<Rank>(state.range(0));
   std::size_t bytes = 0;

@@ -36,7 +36,7 @@ void AtomicFile::write(const void* data, std::size_t bytes) {
   }
 }
 
-// Some file systems say only at the end that there was no room.
+// Fails if close() does, too: some file systems report only then that the disk is full.
 void AtomicFile::finish() {
   if (close(std::exchange(fd_, -1)) == 0 && rename(draft_.c_str(), path_.c_str()) == 0) return;
   const int error = errno;

@@ -23,7 +23,8 @@
 namespace trellis::ccl {
 namespace {
 
-// Checked here because check() would name the root and the peer of a send_recv, and the caller gave only one of them.
+// Checks what the caller of send() or recv() gave. check() would report the root and the peer of a send_recv, of which
+// the caller gave only one.
 void expect_end(const char* word, const void* data, std::size_t count, Rank peer, Rank ranks) {
   if (peer < 0 || peer >= ranks) text::refuse("{}: peer {}; expected 0 to {}", word, peer, ranks - 1);
   if (data == nullptr && count != 0) text::refuse("{}: {} elements at null; expected some memory", word, count);

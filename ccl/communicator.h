@@ -28,7 +28,7 @@ struct LastRun {
 struct Selected {
   std::string algorithm;  // "ring channels=2"
   bool by_model = false;  // chosen by the model of the host; else by the selection table
-  int cores = 0;          // for which the table's rules are chosen: those of all ranks together; 0: not known
+  int cores = 0;          // cores of all ranks together, for which the table's rules are chosen; 0: not known
 };
 
 class Communicator : public SpanCalls<Communicator> {

@@ -20,7 +20,7 @@ int device_count() {
   int local_ranks = 1;
   try {
     local_ranks = launched_from_environment().local_ranks;
-  } catch (const std::invalid_argument&) {  // as without a launcher
+  } catch (const std::invalid_argument&) {  // counts one rank, as without a launcher
   }
   const auto cpus = static_cast<int>(kernels::affinity().size());
   return devices_for(told, kernels::within_quota(cpus, kernels::quota_here()), local_ranks);

@@ -12,8 +12,8 @@ namespace trellis::ccl {
 // TRELLIS_DEVICES; 0: not set. Throws invalid_argument that names its value and the accepted values.
 int devices_from_environment();
 
-// The number of devices that the CUDA functions report. If TRELLIS_DEVICES is not set: the number of CPUs that this
-// process may keep busy, or of ranks on this host if that is more; at least 2.
+// The number of devices that the CUDA functions report: `told`, which is TRELLIS_DEVICES; if that is 0, the number of
+// CPUs that this process may keep busy, or of ranks on this host if that is more; at least 2.
 int devices_for(int told, int cpus, int local_ranks);
 int device_count();
 

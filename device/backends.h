@@ -33,7 +33,7 @@ const Backend& backend_named(std::string_view);  // throws invalid_argument and 
 // Throws invalid_argument, naming the program and the operand, unless each operand is bound to memory of its size, and
 // nothing else is.
 void check_bindings(const std::string& program, const std::vector<ProgramOperand>&, const std::vector<Binding>&);
-// The kernel's operands, checked against the launch. Throws invalid_argument.
+// Returns the kernel that the launch names. Throws invalid_argument if it cannot run with the launch's operands.
 const kernels::Kernel& check_launch(const KernelLaunch&);
 void run_launch(const KernelLaunch&);
 double bytes_touched(const kernels::Kernel&, const KernelLaunch&);

@@ -21,7 +21,7 @@ class MessageHandle {
   virtual std::size_t bytes() const = 0;  // bytes that were moved; known once it is done
 };
 
-// The memory of a message must stay until it is done, or the channel is gone.
+// A message's memory must stay valid until the message is done or the channel is destroyed.
 class Channel {
  public:
   virtual ~Channel() = default;

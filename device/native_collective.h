@@ -25,7 +25,7 @@ struct NativeCollective {
   std::size_t count = 0;                  // elements of the input
   std::vector<std::uint32_t> group = {};  // the members, by their numbers in the world
   std::uint32_t rank = 0;                 // this device's place in the group
-  std::uint32_t world = 1;                // its size
+  std::uint32_t world = 1;                // size of the world
 };
 
 // The right to begin a native collective. A device runs them in the order in which they begin, so two that overlap

@@ -162,7 +162,8 @@ class Launches {
     const int code = exit_status(status);
     if (code == 0 || status_ != 0) return;
     status_ = code;
-    // The shell may have failed without a word, and never started the launch.
+    // Says so even if the launch has printed why: the remote shell may have failed silently before it started the
+    // launch.
     if (!told_)
       ccl::tell("trellis launch: host {}: the launch there ended with status {}{}\n", r.host, code,
                 is_this_host(r.host) ? "" : fmt::format(" (remote shell: '{}')", shell_));

@@ -341,7 +341,7 @@ class Keeper {
   std::optional<Deadline> kill_at_, stopped_since_;
   bool told_to_end_ = false;
   int status_ = 0;
-  std::string told_by_ = {}, heard_ = {};  // a signal; the reason why another node ended the job
+  std::string told_by_ = {}, heard_ = {};  // the signal that asked for the end; or why another node ended the job
   const std::int64_t began_ns_ = nanoseconds();
 };
 

@@ -34,7 +34,7 @@ constexpr auto beat = 200ms;
 constexpr auto silence = 4s;            // without a word from it, a node is considered gone
 constexpr auto request = 500ms;         // time for an answer; then it asks again over a fresh connection
 constexpr auto refused_enough = 500ms;  // after refused connections for so long, node 0 has ended
-constexpr auto pause_of_ours = 1s;      // so long between two turns means that this process was paused, not others
+constexpr auto pause_of_ours = 1s;      // so long between two rounds means that this process was paused, not others
 constexpr std::int64_t done_beats = std::int64_t{1} << 40;  // added to a node's beats when it is done
 
 std::string beats_of(int node) { return fmt::format("beats/{}", node); }
@@ -86,9 +86,9 @@ struct NodeCoordinator::Shared {
   void lose_node_0(const std::string& why);
 };
 
-// Sends a heartbeat, and once each the end of the job and of this node. The reason of the end is stored before the end
-// is counted, so that listeners find it even if this node dies in between. If several nodes report an end at once, any
-// of their reasons will do.
+// Sends a heartbeat; also, once each, that the job has ended, and that this node is done. The reason of the end is
+// stored before the end is counted, so that listeners that see the count find the reason. If several nodes report an
+// end at once, any of their reasons will do.
 void NodeCoordinator::Shared::tell() {
   JobEnd end;
   bool is_done = false;
@@ -223,7 +223,7 @@ void NodeCoordinator::watch(Shared& s) {
   }
 }
 
-// Shared state outlives its creator if a call takes long.
+// The thread shares ownership of the state, which may outlive the NodeCoordinator if a call to the store takes long.
 void NodeCoordinator::run(const std::shared_ptr<Shared>& shared) {
   try {
     meet(*shared);

@@ -1,4 +1,5 @@
-// Messages between the launches on a job's nodes: all are present, the job ends, a node is done.
+// Coordinates the launches on a job's nodes: each learns that all are present, that the job has ended, and that it may
+// leave.
 #pragma once
 
 #include <memory>
@@ -14,7 +15,7 @@ struct JobEnd {
   std::string why = {};
 };
 
-// The launches meet at a store of node 0, on a port after those that ranks may use.
+// The launches communicate through a key-value store that node 0 serves, on a port after those that ranks may use.
 class NodeCoordinator {
  public:
   // Looks for the other nodes in a thread of its own. Throws system_error when node 0 can't listen.

@@ -85,7 +85,7 @@ int run_threads(std::vector<RankContext> contexts, const Work& work) {
   return status;
 }
 
-// Memory that the processes of a job share: rank 0 publishes the id of the store there at which they then meet.
+// In memory that the processes of a job share. Rank 0 puts the id of its store here, and all connect to that store.
 struct Meeting {
   std::atomic<bool> made = false;
   ccl::UniqueId id;

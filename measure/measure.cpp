@@ -228,7 +228,8 @@ std::unique_ptr<BenchMeasurement> measure(BenchContext& bench, const BenchCase& 
     if (!subject.in_place) throw;
     serves = false;
   }
-  // Only some ranks may be unable to: in place, a reduce differs on its root. So all ranks learn here whether any is.
+  // It may be that only some ranks have no algorithm for the call in place, such as the root of a reduce, whose call
+  // differs. So all ranks agree here: if one has none, all return null.
   if (subject.in_place && bench.sum(serves ? 0 : 1) != 0) return nullptr;
   const std::uint64_t bytes = larger_buffer_bytes(subject.calls);
   const bool back_to_back = bytes <= back_to_back_bytes;

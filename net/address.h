@@ -30,9 +30,9 @@ struct Address {
   bool operator==(const Address& other) const { return text() == other.text(); }
 };
 
-// Of a host's number, 4 or 16 bytes in network order.
+// The address with this host number, 4 or 16 bytes in network order.
 Address address_of(std::span<const std::byte> number, int port);
-// Of a sockaddr_in or sockaddr_in6; none for another family or size.
+// The address in a sockaddr_in or sockaddr_in6; none if the bytes are of another family or size.
 std::optional<Address> address_in(std::span<const std::byte> sockaddr_bytes);
 
 // The host and the port of HOST:PORT; none if it is something else.
@@ -41,7 +41,8 @@ std::optional<std::pair<std::string, int>> host_and_port(std::string_view text);
 // All addresses of a host's name or number. Throws system_error (EHOSTUNREACH) with the name if it has none.
 std::vector<Address> addresses_of(const std::string& host, int port, int family = AF_UNSPEC);
 
-// The addresses of this machine's network interfaces that are up, without the loopback ones, in the system's order.
+// An address of one of this machine's network interfaces. own_addresses() returns those of all interfaces that are up,
+// except loopback, in the system's order.
 struct InterfaceAddress {
   std::string interface;
   Address address;

@@ -19,7 +19,7 @@ enum class Verdict : std::uint8_t {
 struct ProtocolError : std::runtime_error {
   explicit ProtocolError(const std::string& why, Verdict said = Verdict::none)
       : std::runtime_error(why), verdict(said) {}
-  Verdict verdict;  // a listener's, to send to the other end; a caller's, what it has received
+  Verdict verdict;  // thrown at a listener: what it answers; thrown at a caller: what the listener has answered
 };
 
 }  // namespace trellis::net

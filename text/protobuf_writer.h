@@ -35,7 +35,7 @@ class ProtobufWriter {
     after_its_size(value);
   }
   void message(std::uint32_t field, const ProtobufWriter& value) { text(field, value.bytes_); }
-  void after_its_size(std::string_view bytes) {  // as files hold messages one after another
+  void after_its_size(std::string_view bytes) {  // also the form of each message in a file of several
     varint(bytes.size());
     bytes_ += bytes;
   }

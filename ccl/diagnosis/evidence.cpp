@@ -39,7 +39,8 @@ InferredRankState place_of(const RankDump* own, const PeerSnapshot* seen,
         static_cast<int>(std::ranges::count_if(own->entries, [](const DumpedEntry& e) { return !e.division.empty(); }));
   if (seen == nullptr || (own != nullptr && is_fixed(*own))) return p;
   p.standing = seen->standing;
-  // The witness saw later operations of the rank if that wrote no dump, or went on after it wrote one.
+  // Takes the operation that the witness saw if the rank has no dump, or has gone since its dump, in the same operation
+  // or a later one.
   if (own == nullptr || (p.gone() && seen->last.operation >= p.last.operation)) p.last = seen->last;
   if (own != nullptr || !(p.gone() || p.silent())) return p;
   // A rank that has ended does no more, so whoever saw it furthest saw it last.

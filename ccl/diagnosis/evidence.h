@@ -37,7 +37,7 @@ struct CommunicatorEvidence {
   std::vector<Rank> in_parent = {};
   std::map<Rank, RankDump> dumps = {};
 
-  std::int64_t moment_ns() const;                 // the first that a dump describes
+  std::int64_t moment_ns() const;                 // the earliest one that a dump describes
   std::vector<InferredRankState> places() const;  // by rank
   std::uint64_t furthest_operation() const;
 };
@@ -65,8 +65,8 @@ struct JobEvidence {
 
 class CollectedEvidence {
  public:
-  // Throws invalid_argument when it contradicts earlier dumps. If one rank of a communicator
-  // wrote two dumps, the later one counts.
+  // Throws invalid_argument when it contradicts earlier dumps. If one rank of a communicator wrote two dumps, the later
+  // one counts.
   void add(RankDump);
   void add(LaunchRecord record) { launches_.push_back(std::move(record)); }
   bool empty() const { return communicators_.empty() && launches_.empty(); }

@@ -102,8 +102,8 @@ class Search {
     return circle.empty() ? "" : around(circle);
   }
 
-  // The cause if this rank found the mismatch outside of any operation, which only closing a communicator can: it
-  // closed the communicator before an operation that others have begun.
+  // The cause if this rank closed the communicator before an operation that others have begun: it found a mismatch
+  // outside of any operation, which only a rank that closes a communicator does. Empty: it did not.
   std::string closed_early(CommunicatorRank n) const {
     const InferredRankState& p = waits_.at(n);
     if (dump(n).trouble != FailureKind::mismatch || p.last.under_way) return "";
@@ -172,7 +172,7 @@ class Search {
     return text;
   }
 
-  // The launch record shows which rank ended first.
+  // The cause that the launch records show: the first process that failed. Empty: they show none.
   std::string from_launch() const {
     const LaunchedRank* const first = job_.first_failed();
     if (first == nullptr) {
@@ -207,7 +207,8 @@ class Search {
   static bool idle(const InferredRankState& p) { return p.known() && !p.gone() && !p.stopped() && !p.silent(); }
   static bool unknown(const InferredRankState& p) { return !p.known(); }
 
-  // Describes the ranks of this kind at which waiting ends: the first, and those in the same state as the first.
+  // Describes the first of `ends` that is of this kind, with those that are in or after the same operation of the same
+  // communicator. Ranks that are gone are described one at a time. Empty: none is of this kind.
   std::string end_of_kind(const std::vector<CommunicatorRank>& from, const std::vector<CommunicatorRank>& ends,
                           bool (*kind)(const InferredRankState&)) const {
     std::vector<CommunicatorRank> alike;

@@ -15,10 +15,10 @@ class WaitGraph {
   const InferredRankState& at(CommunicatorRank n) const {
     return places_[n.communicator][static_cast<std::size_t>(n.rank)];
   }
-  std::vector<CommunicatorRank> waiting() const;  // all that are in an operation, split or shrink
+  std::vector<CommunicatorRank> waiting() const;  // all with a dump that are in an operation, split or shrink
 
   // The ranks that this one waits for, except live ones in the very same operation: it may wait for them too, but that
-  // explains nothing.
+  // explains nothing. If it is in no operation here, elsewhere() of it: that is what keeps it away.
   std::vector<CommunicatorRank> of(CommunicatorRank) const;
   // The same rank in operations of other communicators.
   std::vector<CommunicatorRank> elsewhere(CommunicatorRank) const;

@@ -64,7 +64,8 @@ void check_given_up(const Transport& t, const SplitView& k, std::span<const Rank
                                  word(k.mine.call), who(t, k.me), r, word(n.call)));
 }
 
-// Ranks that wait for nothing, and could come at any moment, are reported before ranks that wait for others.
+// The rank to report: one that is in no split or shrink, preferably one that is in no operation either, and so could
+// come at any moment; else the first.
 Rank absent_of(const Transport& t, const SplitView& k, std::span<const Rank> awaited) {
   for (const bool running : {false, true})
     for (const Rank r : awaited)

@@ -6,9 +6,9 @@
 
 namespace trellis::ccl {
 
-// Called after the deadline: throws an error that names the rank at fault. Returns if no rank stands still, unless the
-// deadline is long past. `ended`: the communicator had failed before, so a rank that has made another one without this
-// rank does not come back.
+// Called after the deadline: throws an error that names the rank at fault. Returns if no rank is found at fault, unless
+// the deadline is long past. `ended`: the communicator had failed before, so a rank that has made another one without
+// this rank does not come back.
 void miss(const RankWait&, const SplitView&, std::span<const Rank> awaited, bool ended, bool is_long_past);
 
 // Throws the error for an awaited rank that has died or left.

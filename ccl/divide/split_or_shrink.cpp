@@ -189,8 +189,8 @@ void SplitOrShrink::check_split() {
   }
 }
 
-// A rank that fails marks the lost rank before it shows the failure. The mark is read first, since the rank's notice
-// may be about another call by now.
+// A rank that fails marks the lost rank in the transport before its notice shows the failure. The mark is preferred,
+// since the notice may be about another call by now.
 Rank SplitOrShrink::failed_in(Rank r) const {
   if (const Rank lost = transport_.lost(); lost >= 0) return lost;
   const Rank blamed = seen_[static_cast<std::size_t>(r)].blames;
@@ -249,7 +249,7 @@ std::unique_ptr<Transport> SplitOrShrink::join() {
   }
 }
 
-// Looks several times: the leader withdraws its offer a moment before it shows that.
+// Whether the leader has withdrawn its offer or died. Looks several times, since its notice shows that a moment later.
 bool SplitOrShrink::leader_is_gone(const MembershipNotice& offered) {
   const Rank leader = group_.front();
   for (int i = 0; leader != me_ && i < looks_at_leader; ++i, usleep(1000)) {

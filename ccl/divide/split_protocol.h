@@ -35,8 +35,8 @@ struct SplitAction {
 
 SplitAction next_of(const SplitView&);
 
-// The ranks that this rank waits for before it joins or offers: the members that are not yet as far as this rank, then
-// the leader.
+// The ranks that this rank waits for before it joins or offers: the members that are not yet as far as this rank; once
+// there are none, the leader.
 std::vector<Rank> awaited(const SplitView&);
 
 // While the group's members join the leader's offer: the first of `missing` that can no longer join; -1: none.

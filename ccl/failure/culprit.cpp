@@ -17,7 +17,7 @@ constexpr auto patience = 200ms;  // for the answer of a healthy rank that is on
 // A rank that may be at fault.
 struct Suspect {
   Rank place;
-  Rank rank;  // here; -1: it is an outsider
+  Rank rank;  // in this communicator; -1: it is not in it
   RankActivity here = {};
   CommunicatorFamily::Outsider outside = {};
   bool former = false;  // the rank that led here has given up waiting for it

@@ -114,7 +114,7 @@ std::vector<PeerSnapshot> DumpFile::seen() const {
   std::vector<PeerSnapshot> all;
   for (Rank r = 0; r < transport_.ranks(); ++r) {
     PeerSnapshot one = seen_of(transport_.activity(r));
-    if (one.waits_for >= transport_.ranks()) one.waits_for = -1;  // it died while it wrote
+    if (one.waits_for >= transport_.ranks()) one.waits_for = -1;  // a torn value: the rank died while it wrote it
     one.process = transport_.process(r);
     one.standing = standing_of(transport_, r);
     all.push_back(std::move(one));

@@ -121,7 +121,7 @@ class Dumps {
       }
       if (const int signal = ending; signal != 0) {
         end_by(signal);
-        let_go = true;  // the signal may be waiting for the held thread, which then receives it first
+        let_go = true;  // the signal may be blocked until the held thread leaves its handler
       }
     }
   }
@@ -148,7 +148,7 @@ void register_for_dumps(SignalDumpTarget& d) { dumps().add(d); }
 void unregister_from_dumps(SignalDumpTarget& d) { dumps().remove(d); }
 std::uint32_t dumps_requested() { return requests.load(std::memory_order_relaxed); }
 DumpRequest dump_request() {
-  const int signal = ending;  // read first: from here on the moment is fixed
+  const int signal = ending;  // read first: once it is not 0, asked_at no longer changes
   return {asked_at, signal};
 }
 void dump_others(const SignalDumpTarget& failed) { dumps().ask_others(failed); }

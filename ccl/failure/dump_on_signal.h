@@ -24,7 +24,7 @@ void unregister_from_dumps(SignalDumpTarget&);
 
 std::uint32_t dumps_requested();  // number of requests so far
 
-// The last request. Once the process was told to end, this stays that request.
+// The last request. Later requests do not replace one that tells the process to end.
 struct DumpRequest {
   std::uint64_t moment = 0;  // when it came, in TimestampClock; 0: no request
   int signal = 0;            // the signal that ends the process; 0: the process goes on

@@ -65,7 +65,7 @@ class FlightRecorder {
   }
 
   const FlightRecorderEntry* collective(std::uint64_t operation) const;  // null: it was overwritten, or has not begun
-  // The last operation that had started at that moment; null: none had, or it was overwritten.
+  // The last entry that had started by that moment; null: none had, or it was overwritten.
   const FlightRecorderEntry* last_at(std::uint64_t moment) const;
   // True if the recorder still has everything from before that moment that the dump needs.
   bool tells_of(std::uint64_t moment) const { return begun_ <= kept || ring_[begun_ % kept].began <= moment; }

@@ -1,5 +1,5 @@
-// How long each rank has shown no change. A rank that waits in an operation or a split, of this communicator
-// or of another one of the family, shows a heartbeat; one that has stopped does not.
+// How long each rank has shown no change. A rank that waits in an operation or a split, of this communicator or of
+// another one of the family, shows a heartbeat; one that has stopped does not.
 #pragma once
 
 #include <array>
@@ -19,7 +19,7 @@ class HeartbeatMonitor {
   void look_now(const Transport&, Deadline now);  // the same, however short ago the last look was
   // Data have moved here: every rank that is in an operation counts as having changed now.
   void data_moved(Deadline now);
-  void excuse(std::chrono::nanoseconds);  // this rank itself did not look for so long: that time counts for no rank
+  void excuse(std::chrono::nanoseconds);  // counts this time against no rank: this rank itself did not look
 
   // The time within which a healthy rank shows a heartbeat, even on an overloaded machine.
   std::chrono::nanoseconds enough() const { return enough_; }
@@ -40,7 +40,7 @@ class HeartbeatMonitor {
     std::uint64_t heartbeats = 0, operation = 0;
     bool occupied = false;
     std::uint16_t moves = 0;
-    std::uint16_t waits = 0, waits_before = 0;  // calls in which it has waited: so far; when data last moved here
+    std::uint16_t waits = 0, waits_before = 0;  // calls in which it has waited: by now, and when data last moved here
     Deadline since = {};
     Deadline moved = {};  // when its data were last seen to move
     std::array<Rank, 4> elsewhere = {};
@@ -53,8 +53,8 @@ class HeartbeatMonitor {
   std::vector<Seen> ranks_;  // empty: not started
 };
 
-// For how long before this call the waiting thread did not look at others: it was stopped, or had no core, so that what
-// it did not see says nothing about them. Zero if that is less than `least`.
+// For how long before this call the waiting thread did not look at the other ranks, because it was stopped or had no
+// core. They are not to blame for what it did not see in that time. Zero if that is less than `least`.
 std::chrono::nanoseconds away_for(Deadline now, std::chrono::nanoseconds least, Deadline waiting_since);
 void looks_now();  // the waiting thread has looked meanwhile: away_for() counts from now
 

@@ -110,8 +110,8 @@ void for_each_unread(const Transport& t, Function&& f) {
   }
 }
 
-// A message of an earlier operation that was not received tells which calls differed; a round's mark only that some
-// did. Its sender may have found the difference, and left.
+// Throws Mismatch if an unread message over a lane is of an earlier operation: it tells which calls differed, a round's
+// mark only that some did. Its sender may be gone: it may have found the difference before.
 void tell_of_unread(const Transport& t, const FlightRecorder& past, const RankActivity& mine) {
   const std::uint64_t ended = mine.operation - 1;
   for_each_unread(t, [&](Rank from, std::uint32_t mark, Path by) {

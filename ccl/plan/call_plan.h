@@ -16,7 +16,7 @@ struct CallPlan {
   const schedule::AlgorithmConfig* config = nullptr;  // lives as long as the planner
   kernels::DType wire = {};                           // type of its messages
   std::uint64_t schedule = 0;                         // a hash: ranks that run different schedules have different ones
-  std::uint64_t mark = 0;  // equal on ranks that make the same call, whichever operation it is
+  std::uint64_t mark = 0;  // mark_of_call(): equal on ranks that make the same call, whatever its operation number
   CompiledProgram compiled = {};
 };
 

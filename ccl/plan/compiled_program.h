@@ -20,7 +20,8 @@ struct BufferRange {
   std::size_t elements = 0;
 };
 
-// Elements of a place whose values have one origin. A run begins where the previous one ends.
+// Consecutive elements of a place whose values have the same contributing ranks. A run begins where the previous one
+// ends.
 struct ContributorRun {
   std::size_t elements = 0;
   std::size_t first = 0;  // their first element in the input of the contributing ranks
@@ -28,7 +29,7 @@ struct ContributorRun {
   bool rounds = false;
 };
 
-// The origins of the values at a step's places, as ranges of CompiledProgram::runs.
+// The contributors to the values at a step's places, as ranges of CompiledProgram::runs.
 struct StepContributorRuns {
   schedule::Range from = {}, to = {};
   std::uint32_t further = 0;  // index in CompiledProgram::further_runs of the first of its further places' runs
@@ -48,7 +49,7 @@ struct CompiledStep {
 // What must happen before a step is done; changes while the program runs.
 struct StepPrerequisites {
   std::uint32_t waits = 0;  // number of other steps that it waits for
-  std::uint32_t ends = 1;   // a send to two places ends twice
+  std::uint32_t ends = 1;   // number of its messages, 1 for a local step; a send to two ranks has two
 };
 
 // A line: the messages that go one way over one lane between this rank and one peer, in order.
@@ -63,7 +64,7 @@ struct LaneMessages {
 // What a transport offers to carry the messages of schedules.
 struct TransportCapabilities {
   int lanes = 1;                // per ordered pair of ranks; a schedule's channels share them
-  std::size_t round_bytes = 0;  // of a rank's messages of one all-to-all round; 0: there are no such rounds
+  std::size_t round_bytes = 0;  // room for a rank's messages of one all-to-all round; 0: there are no such rounds
 };
 
 struct CompiledProgram {
@@ -78,15 +79,15 @@ struct CompiledProgram {
   std::size_t scratch_elements = 0;
   std::size_t input_elements = 0, output_elements = 0;
 
-  // One per step if origins were requested; otherwise empty.
+  // One per step if compile() was given contributors; otherwise empty.
   std::vector<StepContributorRuns> step_runs;
   std::vector<schedule::Range> further_runs;
   std::vector<ContributorRun> runs;
   schedule::Range output_runs = {};
 };
 
-// element: its size in bytes. paths.round_bytes is to be 0 unless all ranks' programs are alike, as then all have the
-// same rounds or none.
+// element: its size in bytes. Looks for all-to-all rounds unless round_bytes is 0. They may be used only if all ranks'
+// programs are alike: otherwise some ranks could have rounds and others none.
 CompiledProgram compile(const schedule::Task&, const schedule::Program&, Rank, const BlockCounts&, std::size_t element,
                         const TransportCapabilities&, const ProgramContributors* = nullptr);
 

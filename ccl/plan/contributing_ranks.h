@@ -10,8 +10,8 @@
 
 namespace trellis::ccl {
 
-// Describes one chunk whose value is not rounded yet: the caller's, or one that a step has just added up. Other chunks
-// need no origin.
+// Describes one chunk whose value is not rounded yet: the caller's, or one that a step has just added up. For other
+// chunks, all members have their defaults.
 struct ChunkContributors {
   std::uint64_t of = 0;    // hash of the set of contributing ranks, independent of their order; 0: not known
   std::int32_t chunk = 0;  // chunk of the input of each contributing rank
@@ -19,7 +19,7 @@ struct ChunkContributors {
   bool operator==(const ChunkContributors&) const = default;
 };
 
-// Origins of the chunks that a step reads, and of those that it makes by adding.
+// The contributors to the chunks that a step reads (`from`, `further`), and to those that it makes by adding (`to`).
 struct StepContributors {
   std::vector<ChunkContributors> from, to;
   std::vector<std::vector<ChunkContributors>> further;  // sources of a reduce
@@ -32,8 +32,8 @@ struct ProgramContributors {
 
 std::uint64_t origin_of(schedule::Rank);  // the hash of that rank's own contribution
 
-// One rank's origins, found by a walk through all ranks' programs. Throws invalid_argument when the walk fails on the
-// schedule.
+// The contributors to one rank's values, found by a walk through all ranks' programs. Throws invalid_argument when the
+// walk fails on the schedule.
 ProgramContributors origins_of(const schedule::Schedule&, schedule::Rank);
 
 }  // namespace trellis::ccl

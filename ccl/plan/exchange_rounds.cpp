@@ -50,8 +50,8 @@ std::vector<std::uint32_t> due_times(const CompiledProgram& c, Rank rank, const 
 }
 
 // The steps that prevent running the program in rounds, in which a rank publishes a round's messages together, once it
-// has received all of the round before: messages that are not ready when they are due, and steps that precede one that
-// they wait for. `when_read`: a send ends when all have read it; otherwise it ends at once.
+// has received all of the round before: messages that are not ready when they are due, and steps that come after a
+// step that waits for them. `when_read`: a send ends when all have read it; otherwise it ends at once.
 std::vector<std::uint32_t> late_steps(const CompiledProgram& c, const std::vector<std::uint32_t>& due, bool when_read) {
   std::vector<std::uint32_t> time(c.steps.size(), 0), late;
   for (std::uint32_t i = 0; i < c.steps.size(); ++i) {
@@ -81,8 +81,8 @@ void each_source(const CompiledProgram& c, const CompiledStep& step, Function f)
   for (std::uint32_t i = 0; i < step.further_count; ++i) f(c.places[step.further + i]);
 }
 
-// The step that waits for the messages of the round and for nothing else, and is all that waits for them; none: there
-// is no such step.
+// The reduce step that waits for the round's messages and for nothing else, if no other step waits for them; otherwise
+// none.
 std::uint32_t step_after(const CompiledProgram& c, Rank rank, const ExchangeRounds& all, std::size_t round) {
   std::uint32_t after = none;
   for (Rank r = 0; r < all.ranks; ++r) {

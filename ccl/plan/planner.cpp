@@ -289,7 +289,8 @@ CallPlan Planner::make(const PlanKey& asked) {
 }
 
 // Rounds are for programs that are alike on all ranks: whether a message goes over a lane or in a round must be the
-// same at its two ends. This rules out what never is; alike_on_all() decides where a program has the form.
+// same at its two ends. This gives no room for rounds to calls and schedules that never use them; for the others,
+// made() asks alike_on_all() if the program has the form of rounds.
 TransportCapabilities Planner::paths_for(const PlanKey& asked, const AlgorithmConfig& config, const Proved& p) const {
   const Collective collective = asked.call().operation.collective;
   const bool plain = !is_file(config) && !p.schedule && !p.origins && !schedule::uneven(collective) &&
@@ -317,8 +318,8 @@ CallPlan Planner::made(const PlanKey& asked, const AlgorithmConfig& config, cons
   if (!planned.compiled.rounds.empty() &&
       !alike_on_all(config, request(chosen_by(call, asked.manner().in_place, config))))
     planned.compiled.rounds = {};
-  // Stages hidden buffers. Not if there are origins, which describe the unchanged program, nor in rounds, whose
-  // messages are written to memory that all can read.
+  // Stages hidden buffers, unless there are contributors (`origins`), which describe the unstaged program, or rounds,
+  // whose messages are written to memory that all can read.
   if (hidden.any() && origins == nullptr && planned.compiled.rounds.empty()) {
     const schedule::StagedProgram shown = schedule::stage_unreadable_buffers(p.task, rank_, p.program, hidden);
     planned.compiled = compiled(shown.program, {.lanes = paths_.lanes});

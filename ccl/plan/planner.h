@@ -37,7 +37,7 @@ class Planner {
   int cores() const;  // of all ranks together, at most one each; 0: it is not known
   std::span<const PredictedTime> predicted(const Call&) const;  // fastest first; empty: the host model does not choose
   kernels::DType wire_of(const Call&) const;                    // the type of its messages
-  bool traces(const Call&) const;  // values are rounded on their way, by their origins; nothing is staged then
+  bool traces(const Call&) const;  // true: values are rounded on their way: plans have contributors and stage nothing
 
  private:
   // A task and the algorithm for it. The config determines the task's pieces and evenness.
@@ -101,7 +101,7 @@ class Planner {
     const PlanKey* asked = nullptr;
     const CallPlan* planned = nullptr;
   };
-  std::array<Last, static_cast<std::size_t>(Collective::barrier) + 1> last_ = {};  // per collective, into made_
+  std::array<Last, static_cast<std::size_t>(Collective::barrier) + 1> last_ = {};  // per collective; points into made_
 
   // A plan for a call with its own counts or pairs; only the last few are kept.
   struct OneOffPlan {

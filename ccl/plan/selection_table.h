@@ -40,14 +40,15 @@ class SelectionTable {
 
   // Candidates, best first: of the machine's rules, then of those for any machine. Each uses the rules for this number
   // of ranks, or for the nearest number that has some: those that begin at or below `bytes`, the last one first, but
-  // rules for the type before the others. Of rules measured with different cores, first those with the fewest that are
-  // not fewer than the `cores` that the ranks have, then those that hold on any number, and last those with fewer.
-  // Empty when the table has no rules for the collective.
+  // rules for the type before the others. The ranks have `cores`. Rules measured with at least as many come first,
+  // those with the fewest leading; then rules that hold on any number; then rules measured with fewer, those with the
+  // most leading. Empty when the table has no rules for the collective.
   std::vector<SelectionRule> candidates(schedule::Collective, schedule::Rank ranks, std::uint64_t bytes, kernels::DType,
                                         std::string_view machine, int cores) const;
   // The number of ranks whose rules are used for `ranks`; 0: the machine has none for the collective.
   schedule::Rank nearest(schedule::Collective, schedule::Rank ranks, std::string_view machine) const;
-  // SelectionRule::cores of the rules that candidates() returns first, for sizes at which these have any.
+  // SelectionRule::cores of the rules that candidates() prefers. For sizes at which there are none of these, it starts
+  // with others.
   int measured_cores(schedule::Collective, schedule::Rank ranks, std::string_view machine, int cores) const;
   std::string text() const;  // in the form that read() accepts
   const std::vector<SelectionRule>& rules() const { return rules_; }

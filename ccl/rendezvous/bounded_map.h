@@ -17,8 +17,8 @@ inline constexpr std::size_t most_notes_bytes = std::size_t{256} << 20;  // of a
 void check_key(std::string_view);              // throws invalid_argument: empty, or too long
 void check_value(std::span<const std::byte>);  // throws invalid_argument: too long
 
-// Adds to a counter, a value of eight bytes, lowest first; null counts as 0. Throws invalid_argument for a value that
-// is not a counter and for a sum that does not fit.
+// Returns a counter's number plus `amount`. A counter is a value of eight bytes, lowest first; null counts as 0. Throws
+// invalid_argument for a value that is not a counter and for a sum that does not fit.
 std::int64_t sum_of(std::string_view key, const Bytes* counter, std::int64_t amount);
 Bytes counter_of(std::int64_t);
 

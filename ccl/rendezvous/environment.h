@@ -11,7 +11,8 @@ namespace trellis::ccl {
 
 inline constexpr int ports_of_ranks = 8;  // number of ports where rank 0's store may be, from the given one on
 
-// The address at which the server for this host listens; "": all addresses of the machine.
+// Where rank 0's server listens if the launcher says that it is at `host`: at `host` if that is a loopback address;
+// "": at all addresses of the machine.
 std::string listening_address(const std::string& host);
 
 // With an address, rank 0 keeps the store at the given port, or at one of the next if another program has it

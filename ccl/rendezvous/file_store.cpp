@@ -106,8 +106,8 @@ FileStore::FileStore(const fs::path& folder, const std::string& job) : folder_(f
   join(job);
 }
 
-// The first process refuses a folder with an earlier job's notes, and writes the name of its own; then all share the
-// lock.
+// The first process refuses a folder with an earlier job's notes, and writes its own job's name, if any, into a file
+// there. Then all processes share the lock.
 void FileStore::join(const std::string& job) {
   const fs::path lock = folder_ / "in_use";
   const Deadline deadline = Clock::now() + lock_patience;
@@ -117,7 +117,7 @@ void FileStore::join(const std::string& job) {
     const bool alone = flock(in_use_.number(), LOCK_EX | LOCK_NB) == 0;
     struct stat ours = {}, named = {};
     if (fstat(in_use_.number(), &ours) != 0) throw failure(lock.string());
-    if (stat(lock.c_str(), &named) != 0 || ours.st_ino != named.st_ino) continue;  // the last one out removed it
+    if (stat(lock.c_str(), &named) != 0 || ours.st_ino != named.st_ino) continue;  // the last one to leave removed it
     if (alone && has_notes())
       throw std::system_error(EEXIST, std::generic_category(),
                               fmt::format("the store's folder {} holds notes of a job that is over: remove it, or name "

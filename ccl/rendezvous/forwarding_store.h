@@ -23,7 +23,8 @@ class ForwardingStore : public Store {
   const std::shared_ptr<Store> below_;
 };
 
-// Waits in short intervals. Between them, and with at_once before the first one too, calls `ask`, which may throw.
+// A store whose get() waits for the note in short intervals. Between them, and with `at_once` before the first one too,
+// it calls `ask`, which may throw.
 class PollingStore : public ForwardingStore {
  public:
   static constexpr std::chrono::milliseconds interval{100};

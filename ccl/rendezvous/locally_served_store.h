@@ -15,7 +15,7 @@ namespace trellis::ccl {
 // late.
 inline constexpr std::chrono::seconds usual_linger{30};
 
-// Serves a first store, and those that others add, from a detached thread that ends with the last store.
+// Starts a detached thread that serves the store `first` and those that add_store() adds. It ends with the last store.
 std::shared_ptr<StoreLoop> serve_while_used(StoreServerOptions, const StoreName& first = {},
                                             std::chrono::milliseconds linger = usual_linger);
 int port_of(const StoreLoop&);

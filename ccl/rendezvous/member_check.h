@@ -20,9 +20,9 @@ struct MemberCheck {
 // that names the first missing member, and invalid_argument on every member when the terms differ.
 bool check_members(Store&, const MemberCheck&, Deadline);
 
-// Called by each member that knows that the members failed to come together: counts it in the store. Member 0 then
-// waits, for a second at most, until all members that came have called it: its process may be the one that serves the
-// store, and may end next.
+// Called by each member that knows that the members failed to come together; the store counts these calls. Member 0
+// then waits, for a second at most, until all members that came have called it: its process may be the one that serves
+// the store, and may end next.
 void refused_together(Store&, Rank mine);
 
 }  // namespace trellis::ccl

@@ -12,7 +12,7 @@ struct BoundProgram {
   const CompiledProgram* compiled = nullptr;
   void* buffers[3] = {};  // indexed by schedule::Buffer; the input is only read, unless it is the output
   kernels::DType type = kernels::DType::u8;
-  kernels::DType wire = kernels::DType::u8;  // type of messages; if it is not `type`, origins are needed
+  kernels::DType wire = kernels::DType::u8;  // type of messages; if it is not `type`, compiled->step_runs is needed
   kernels::Reduction op = kernels::Reduction::sum;
   kernels::ReduceOptions how = {};   // rounding, random bits, and how results are stored
   std::uint32_t mark = 0;            // equal on all ranks that run the same operation

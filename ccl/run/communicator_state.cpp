@@ -25,7 +25,7 @@ Config with_machine(Config c, const Transport& t) {
   return c;
 }
 
-// Unknown for simulated devices: their times are not those of the host's cores.
+// The cores of the ranks. Unknown with simulated devices, whose times do not depend on the host's cores.
 RankCores places_of(const Transport& t, device::Device& d) {
   return d.simulated_time() != nullptr ? RankCores{} : t.places();
 }

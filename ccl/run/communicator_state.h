@@ -80,7 +80,7 @@ struct Communicator::State : SignalDumpTarget {
   std::uint64_t operation() const { return operations.load(std::memory_order_relaxed); }
   void start_operation() { operations.store(operation() + 1, std::memory_order_relaxed); }  // others only read it
   void bind(const Call&, const CallPlan&);
-  void record(FlightRecorderEntry&, const Call&, const CallPlan*, bool native);  // null: the exchange before it
+  void record(FlightRecorderEntry&, const Call&, const CallPlan*, bool native);  // plan null: the call's exchange
   void leave_agreed();
   template <class Record>
   void begin(Record);  // sets up the run of bound_

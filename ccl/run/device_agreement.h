@@ -55,13 +55,13 @@ class DeviceAgreement {
   device::NativeCollectives* const collectives_;  // null: the device has none, or this rank is alone
   device::NativeWorld world_;
   std::vector<std::byte> own_, all_;
-  std::size_t each_ = 0;  // bytes that a rank tells
+  std::size_t each_ = 0;  // bytes that each rank contributes to the exchange
   device::NativeCollective wanted_;
   std::optional<device::NativeCollective> native_;
   device::NativeTurn turn_;
   std::string own_refusal_;
   const std::string* why_not_ = nullptr;
-  std::set<std::string> reasons_;  // that were ever given: a dump names them
+  std::set<std::string> reasons_;  // kept, as the flight recorder's entries point to them
 };
 
 }  // namespace trellis::ccl

@@ -10,7 +10,7 @@ namespace {
 
 using schedule::Op;
 
-constexpr int patient_looks = 16;                     // polls when only one line is left; a fraction of a microsecond
+constexpr int patient_looks = 16;                     // polls when only one lane is left; a fraction of a microsecond
 constexpr std::size_t large = std::size_t{32} << 10;  // messages above this may need room that a receiver grants
 
 }  // namespace
@@ -29,7 +29,7 @@ Executor::Executor(Transport& transport, FamilyMember& family, const FlightRecor
     all_to_all_.emplace(*rounds, steps_, RoundRunner::Use{take_whole, sum, this});
 }
 
-// Turns an error about one message, which an end of a lane throws, into one about the operation.
+// Turns an error about one message, which a lane's sender or receiver throws, into one about the operation.
 template <class Function>
 void Executor::explaining(Function&& f) {
   try {
@@ -154,7 +154,7 @@ std::size_t Executor::bytes_of(std::uint32_t step) const {
   return (schedule::sends(flat.op) ? flat.from : flat.to).elements * kernels::size_of(bound_->wire);
 }
 
-// Starts the line's next message. True: it is empty, and done without a transfer, as both ends know from the plan.
+// Starts the lane's next message. True: it is empty, and done without a transfer, as both ends know from the plan.
 bool Executor::start(Front& front, std::uint32_t step) {
   const CompiledStep& flat = bound_->compiled->steps[step];
   const std::size_t bytes = bytes_of(step);

@@ -39,7 +39,7 @@ class Executor {
   std::vector<PendingMessage> pending() const;  // the messages that it waits for
 
  private:
-  // The state of a line (see LaneMessages): its next message, and how far that has come.
+  // The progress of one lane's messages in one direction: the next message, and how far that has come.
   struct Front {
     const LaneMessages* line = nullptr;
     Sender* sender = nullptr;

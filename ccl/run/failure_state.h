@@ -13,7 +13,7 @@ namespace trellis::ccl {
 
 class FailureState {
  public:
-  // `owner`: the communicator's own part of dumps on signals.
+  // `owner`: the communicator itself. When it fails, the others of its process are made to write their dumps too.
   FailureState(Transport& transport, DumpFile& dump_file, const SignalDumpTarget& owner)
       : transport_(transport), dump_file_(dump_file), owner_(owner) {}
 
@@ -31,7 +31,7 @@ class FailureState {
   // Tells all ranks why this one ends the communicator. Call it while holding the communicator's ticket lock.
   void tell(const std::exception_ptr&, bool elsewhere = false);
   std::exception_ptr fail(const std::exception_ptr&);           // returns what to throw; so does the next
-  std::exception_ptr fail_unopened(const std::exception_ptr&);  // ends it if the other ranks can't know why they wait
+  std::exception_ptr fail_unopened(const std::exception_ptr&);  // ends it unless all ranks find the error themselves
 
   // Keeps the error as the one that ended the communicator; false: there was an earlier one.
   bool keep(const std::exception_ptr&, bool elsewhere = false);

@@ -1,5 +1,5 @@
-// What a call asks for, and how others see it: the activity that a rank publishes, and the entry in its flight
-// recorder.
+// Writes a call into the activity that its rank publishes, and into an entry of the rank's flight recorder. Tells
+// whether a call scales its input or runs in place.
 #pragma once
 
 #include "ccl/call.h"

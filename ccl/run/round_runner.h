@@ -30,7 +30,7 @@ class RoundRunner {
     std::uint32_t step;
     Rank peer;
   };
-  std::optional<Wait> waits_for() const;  // the first message that is missing, or that is being read
+  std::optional<Wait> waits_for() const;  // the first message not received, else the first of its own that is unread
   std::vector<PendingMessage> pending() const;
 
  private:

@@ -1,5 +1,5 @@
 // Arithmetic of a program's steps where values are rounded between them: f32 sent in a narrower type, and sums in
-// narrow types with random bits. It follows the values' origins, so that all ranks round in the same way.
+// narrow types with random bits. It knows which ranks' input each value sums, so that all ranks round alike.
 #pragma once
 
 #include <memory>
@@ -24,7 +24,7 @@ class RoundingArithmetic {
  private:
   static constexpr std::size_t most = 4096;  // elements processed at a time, so that they stay in the L1 and L2 caches
 
-  // A part of a place, starting at its element `first`.
+  // A part of the range `place`, starting at its element `first`.
   struct Part {
     BufferRange place;
     std::size_t first;

@@ -20,7 +20,7 @@ class SimulatedOperationTime {
 
   // Takes the time of the whole operation and calls hold(). Throws Unsupported if that time is not known.
   void begin(const Call&, const CallPlan&, bool in_place);
-  // The messages of a group, with those that carry clocks.
+  // Returns the messages of a group, and those that carry their senders' clocks.
   std::span<const SendRecv> with_clocks(std::span<const SendRecv>);
   // Copies and sums take no time from here until end(), which is called even if the operation fails or does not begin.
   void hold() {

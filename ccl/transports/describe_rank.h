@@ -1,4 +1,4 @@
-// How messages name a rank, and say that it is not there: one wording for all of them.
+// How error messages name a rank and say why it is not alive: the same wording in all of them.
 #pragma once
 
 #include <string>

@@ -1,5 +1,6 @@
-// While the ranks of a new communicator join: a rank that fails tells the others why, over the store, and one whose
-// process has ended is noticed by the ranks of its host. So nobody waits for what will not come.
+// JoinWatch: while the ranks of a new communicator join, a rank that fails tells the others why, over the store. Rank 0
+// also notices when the process of a rank on its host has ended, and the ranks there when rank 0's has. So no rank
+// waits for one that will not come.
 #pragma once
 
 #include <exception>
@@ -31,7 +32,7 @@ class JoinWatch {
 
  private:
   struct Known {
-    bool told = false, here = false;  // its note was read; it is on this host
+    bool told = false, here = false;  // its note in the store was read; it is on this host
     std::shared_ptr<ProcessHandle> process = nullptr;
   };
   std::exception_ptr told(Deadline);  // null: nobody has reported a failure

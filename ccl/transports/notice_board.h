@@ -1,6 +1,6 @@
-// NoticeBoard: the part of a transport through which ranks of a failed communicator still reach each other. Every
-// rank has a board that it alone writes and all read. It holds its last post, whole. A rank that stops while it posts
-// blocks nobody.
+// NoticeBoard: the part of a transport through which ranks of a failed communicator still reach each other. Every rank
+// has a board that it alone writes and all read. A board shows the rank's last complete post, so a rank that stops
+// while it posts blocks nobody.
 #pragma once
 
 #include <cstddef>

@@ -21,7 +21,7 @@ namespace {
 
 class Processes {
  public:
-  // A known pid may belong to another process by now.
+  // Keeps a handle only while its process runs: afterwards, the same pid may belong to another process.
   std::shared_ptr<ProcessHandle> of(pid_t pid) {
     const std::lock_guard lock(mutex_);
     std::erase_if(known_, [](const auto& one) { return one.second.expired(); });

@@ -27,7 +27,7 @@ std::string expect_refused(std::string_view what, Work&& work) {
   throw NotConforming(fmt::format("{} was not refused", what));
 }
 
-// Memory that is released at the end.
+// Device memory that the destructor releases.
 class DeviceBuffer {
  public:
   DeviceBuffer(Device& device, std::size_t bytes, std::string_view what = "conformance")

@@ -49,7 +49,7 @@ bool all_are(const std::byte* data, std::size_t bytes, const std::function<bool(
 }  // namespace
 
 bool are_private(const std::byte* begin, std::size_t bytes) {
-  // A stack grows by itself, and the kernel's own pages must not be moved.
+  // Leaves out stacks, which grow by themselves, and the kernel's own pages, which must not be moved.
   return all_are(begin, bytes, [](const Mapped& m) {
     return std::strcmp(m.rights, "rw-p") == 0 && m.file == 0 &&
            (m.name.empty() || m.name == "[heap]" || m.name.starts_with("[anon:"));

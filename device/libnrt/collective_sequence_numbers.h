@@ -1,5 +1,5 @@
-// Numbers the collectives of a core in each group. Only collectives of the same number meet, so that a member who comes
-// after the others have given up does not meet their next one.
+// Numbers the collectives of a core in each group. Only collectives of the same number are matched, so that a member
+// who comes after the others have given up is not matched with their next one.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace trellis::device::nrt {
 
 class CollectiveSequenceNumbers {
  public:
-  // Returns add(number). The number is used up unless that throws.
+  // Returns add(N), where N is the group's next number. If add() throws, N stays the next number.
   template <class Add>
   auto add(std::uint32_t vnc, const std::string& group, Add&& add) {
     const std::lock_guard lock(mutex_);

@@ -19,7 +19,7 @@ constexpr std::size_t page = 4096;
 
 std::size_t in_pages(std::size_t bytes) { return std::max<std::size_t>(1, (bytes + page - 1) / page) * page; }
 
-// The device whose time a copy takes: that of a core's memory, as host memory has none.
+// The device that copies between the two, and whose time the copy takes; null: both are host memory.
 Device* device_of(const Storage& a, const Storage& b) { return a.device() != nullptr ? a.device() : b.device(); }
 
 void move_bytes(Device* device, std::byte* to, const std::byte* from, std::size_t bytes) {

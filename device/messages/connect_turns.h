@@ -20,7 +20,7 @@ class ConnectTurns {
     const std::lock_guard lock(mutex_);
     return *open_.insert(open_.end(), ++taken_);
   }
-  // Returns when the turn has come, at the deadline, or once `ending` is set and wake() was called.
+  // Returns when the turn has come (true), at the deadline, or once `ending` is set and wake() was called.
   bool wait(std::uint64_t turn, net::Deadline until, const std::atomic<bool>& ending) {
     std::unique_lock lock(mutex_);
     const auto has_come = [&] { return *open_.begin() == turn; };

@@ -1,4 +1,4 @@
-// The errors of messages between devices: a system_error with a word of errc, and a sentence.
+// The errors of messages between devices: a system_error with a code of std::errc, and a sentence.
 #pragma once
 
 #include <fmt/format.h>

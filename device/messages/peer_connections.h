@@ -35,7 +35,8 @@ struct ConnectionHello {
 inline constexpr net::Greeting call_greeting = {.magic = "trellisd", .label = "trellis call", .terms = 16};
 
 // Calls a listener, greets it, and waits until it has taken the call, so that a later call also arrives later. Tries
-// again until the deadline while nobody listens there, and for a second while somebody else does. Throws system_error.
+// again until the deadline while nobody listens there, and for about a second if the greeting is refused. Throws
+// system_error.
 net::Descriptor call(const ConnectionHello&, const net::Address& listener, const net::WaitLimit&);
 
 // Transfer all of the bytes. Throw system_error: timed_out, operation_canceled, or that of the connection.

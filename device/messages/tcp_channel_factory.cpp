@@ -8,7 +8,7 @@
 namespace trellis::device {
 namespace {
 
-constexpr auto patience = std::chrono::seconds(30);  // with a peer
+constexpr auto patience = std::chrono::seconds(30);  // how long to wait for a peer
 
 class TcpMessage : public MessageHandle {
  public:

@@ -43,7 +43,7 @@ class QueuedCollective : public NativeCollectiveRun {
   QueuedCollective(const QueuedCollective&) = delete;
   QueuedCollective& operator=(const QueuedCollective&) = delete;
 
-  // If it throws, the device uses nothing.
+  // If it throws, the runtime has not taken the collective, and does not use its memory.
   void hand_in(nrt::CollectiveContext* context, std::shared_ptr<InUse> in_use) {
     runtime_->call(runtime_->library().nrta_cc_schedule, "nrta_cc_schedule", &context, 0, in_use->errors.tracker(),
                    &sequence_);

@@ -8,7 +8,7 @@
 
 namespace trellis::device {
 
-// Those of one core.
+// The collectives of one core.
 class NeuronCollectives : public NativeCollectives {
  public:
   NeuronCollectives(std::shared_ptr<NeuronRuntime> runtime, const TensorsByAddress& tensors, int core)

@@ -1,4 +1,4 @@
-// A NeuronCore through libnrt.so.1. Sums and kernels that no program brings are computed by the host.
+// A NeuronCore through libnrt.so.1. Loaded programs run on the core; reduce(), divide() and launch(), on the host.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -8,7 +8,7 @@
 
 namespace trellis::device {
 
-inline constexpr auto queue_patience = std::chrono::minutes(5);  // with one piece of work
+inline constexpr auto queue_patience = std::chrono::minutes(5);  // how long to wait for one piece of work
 
 bool is_done(const NeuronRuntime&, nrt::Sequence);
 void wait_for(const NeuronRuntime&, nrt::Sequence, std::chrono::milliseconds most);  // throws system_error

@@ -53,7 +53,7 @@ class NeuronRuntime {
   Topology topology(int core) const;
 
  private:
-  std::string_view lacking(Capability) const;  // the function that it would need
+  std::string_view lacking(Capability) const;  // the first function for it that the library lacks
   void forget_ended();                         // drops what keep() holds for collectives that have ended
   const nrt::NrtLibrary library_;
   const char* (*last_error_)() = nullptr;  // null unless the library is this project's own libnrt

@@ -28,7 +28,7 @@ class NeuronStream : public Stream {
     nrt::ExecutionUnit unit = nrt::ExecutionUnit::tensor_op;
     std::function<nrt::Status(int queue, nrt::ErrorTracker*, nrt::Sequence*)> hand_in;
     std::string_view function;            // of libnrt, which hand_in calls
-    std::function<void()> after = [] {};  // once it is done; it is destroyed then, too
+    std::function<void()> after = [] {};  // called once the work is done, and then destroyed
   };
   void add(Queued);
 

@@ -67,7 +67,7 @@ struct TensorInfo {
   std::uint32_t ndim;
 };
 
-// Followed by as many TensorInfo.
+// Followed in memory by tensor_count structures TensorInfo.
 struct TensorInfoArray {
   std::uint64_t tensor_count;
 };

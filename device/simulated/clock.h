@@ -1,5 +1,5 @@
-// Simulated time: each stream has a clock, and so has each thread that works on none. What a thread does moves the
-// clock of the stream that it works for.
+// Simulated time: each stream has a clock, and each device has one for all threads that work for no stream. What a
+// thread does moves the clock of the stream that it works for.
 #pragma once
 
 #include <atomic>
@@ -29,7 +29,8 @@ class SimulatedClocks : public ThreadClock {
   void wait_until(Time t) override { current().reach(t); }
   void charge(Time t);  // adds the time to the clock, unless take_over(true) was called in this thread
 
-  // Makes copies and sums free while a collective runs whose whole time is known.
+  // From take_over(true) to take_over(false), this thread's copies and sums take no time: that of a whole collective is
+  // charged instead. Calls can be nested.
   static void take_over(bool);
 
   // Makes the thread work for a stream, for the lifetime of this object.

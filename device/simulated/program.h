@@ -13,7 +13,7 @@ namespace trellis::device {
 
 class SimulatedProgram : public LoadedProgram {
  public:
-  // Reads and checks it. Throws invalid_argument, ForeignNeff.
+  // Reads and checks the program. Throws invalid_argument, ForeignNeffError.
   SimulatedProgram(std::span<const std::byte> container, const sim::ChipSpec&, int logical_size, bool timing_only,
                    std::shared_ptr<SimulatedClocks>);
 

@@ -46,7 +46,7 @@ void ThreadStream::Queue::await() {
 
 // Takes all waiting work at once. Destroys each piece without the lock, as destructors may call the stream. While the
 // last piece is destroyed after it was done, the stream is idle already: its destructors may tell others of its end,
-// who expect that. But await() waits for the destruction.
+// who then expect an idle stream. But await() waits for the destruction.
 void ThreadStream::Queue::serve() {
   std::deque<std::function<void()>> taken;
   std::unique_lock lock(mutex_);

@@ -41,8 +41,8 @@ class ThreadStream : public Stream {
     std::deque<std::function<void()>> works_;  // that the thread has not taken
     std::exception_ptr thrown_;                // until await() throws it; work is dropped meanwhile
     bool closing_ = false, asleep_ = false;
-    // 2 for each piece of work until it is done, then 1 while it is destroyed; 2 until destroyed if it fails or is
-    // dropped.
+    // The sum over all pieces of work: 2 until the piece is done, then 1 until it is destroyed; if it fails or is
+    // dropped, 2 until it is destroyed.
     std::atomic<std::size_t> unfinished_ = 0;
     int waiting_ = 0;     // threads in await()
     std::thread thread_;  // last: it uses all members above

@@ -9,7 +9,8 @@
 namespace trellis::kernels {
 namespace {
 
-// The files of one version of control groups.
+// Where one version of control groups tells a group's memory: its controller's name, two files, and a key in
+// memory.stat.
 struct GroupFiles {
   const char *controller, *limit, *used, *cache;
 };
@@ -17,7 +18,8 @@ constexpr GroupFiles versions[] = {
     {"memory", "/memory.limit_in_bytes", "/memory.usage_in_bytes", "total_inactive_file "},
     {"", "/memory.max", "/memory.current", "inactive_file "}};
 
-// Cached files count as used, but the system frees them when memory is needed.
+// How much more memory the group can get: its limit less what it uses. Its inactive cached files do not count as used:
+// the system frees them when memory is needed.
 std::uint64_t room_in_group(const std::string& folder, const GroupFiles& files) {
   const auto limit = number_of_file(folder + files.limit), used = number_of_file(folder + files.used);
   if (!limit || !used) return unknown_memory;

@@ -14,7 +14,8 @@ inline constexpr std::uint64_t unknown_memory = ~std::uint64_t{0};  // no file s
 // The memory that this process can still get, without swapping.
 std::uint64_t available_memory(const std::string& processes = system_processes,
                                const std::string& groups = system_groups);
-// What it could get if no memory were in use. If none of Linux's files says how much, all that the machine has.
+// The memory that this process could get if none were in use. If none of Linux's files tells it, the size of the
+// machine's memory.
 std::uint64_t total_memory(const std::string& processes = system_processes, const std::string& groups = system_groups);
 
 }  // namespace trellis::kernels

@@ -38,7 +38,8 @@ std::vector<std::string> group_folders(const std::string& processes, const std::
   Group group = group_of(processes, controller);
   std::vector<std::string> all;
   for (;; group.path.erase(group.path.rfind('/'))) {
-    // Controllers that are mounted together have a folder of all their names, and mostly a link of each name to it.
+    // The folder of controllers that are mounted together has the names of all (cpu,cpuacct), and each single name is
+    // mostly a link to it. Either may be missing, so both paths are returned.
     all.push_back(groups + (controller.empty() ? "" : "/" + group.controllers) + group.path);
     if (group.controllers != controller) all.push_back(groups + "/" + controller + group.path);
     if (group.path.empty()) return all;

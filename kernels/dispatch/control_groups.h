@@ -17,8 +17,9 @@ inline constexpr const char* system_groups = "/sys/fs/cgroup";
 std::vector<std::string> group_folders(const std::string& processes, const std::string& groups,
                                        const std::string& controller);
 
-// Three that return a number: from the beginning of a text; of a file's first line; and from after a key with which a
-// line of a file begins, as in "inactive_file 4096". None for "max" and where there is no such file.
+// Each reads a number: number_in at the beginning of a text, number_of_file at the beginning of a file's first line,
+// number_after behind a key with which a line of the file begins, as in "inactive_file 4096". None for "max", or if
+// there is no such file.
 std::optional<std::uint64_t> number_in(const std::string& text);
 std::optional<std::uint64_t> number_of_file(const std::string& path);
 std::optional<std::uint64_t> number_after(const std::string& key, const std::string& path);

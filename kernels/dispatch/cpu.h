@@ -1,4 +1,5 @@
-// What this CPU has, and which twins are used here: found once, at the first question.
+// This CPU's instruction sets, caches and cores, and the set whose twins are used: found once, at the first call of
+// cpu().
 #pragma once
 
 #include <array>
@@ -26,7 +27,7 @@ struct Cpu {
   std::size_t l1_bytes = 32 << 10;  // data, of one core
   std::size_t l2_bytes = 1 << 20;
   std::size_t l3_bytes = 0;  // 0: none that is known
-  int cores = 1;             // that this process may use; 0 threads means so many
+  int cores = 1;             // that this process may use; 0 threads stands for this number
 
   // A call that touches this many bytes stores past the caches: twice what the caches can hold.
   std::size_t out_of_cache() const { return 2 * (l3_bytes != 0 ? l3_bytes : l2_bytes * 4); }

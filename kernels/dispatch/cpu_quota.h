@@ -20,7 +20,7 @@ struct CgroupCpuQuota {
 // cpu.cfs_quota_us of version 1. It does not say which CPUs: those are shared with other groups.
 CgroupCpuQuota cpu_quota(const std::string& processes = system_processes, const std::string& groups = system_groups);
 
-const CgroupCpuQuota& granted_here();  // to this process; asked once
+const CgroupCpuQuota& granted_here();  // this process's quota, read once
 inline double quota_here() { return granted_here().cpus; }
 
 // How many of `cores` cores the quota keeps busy all the time, rounded down but at least 1: once a group has used its

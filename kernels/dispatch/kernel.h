@@ -27,7 +27,8 @@ struct KernelArguments {
 };
 using Body = void (*)(const KernelArguments&);
 
-// What one call of a kernel over rows works on: whole operands, of them rows (columns if by_columns) `from` up to `to`.
+// What one call of a kernel over rows works on. The pointers are to whole operands, of which the call handles only the
+// rows (columns if by_columns) from `from` up to `to`.
 struct RowKernelArguments {
   std::size_t rows = 0, columns = 0;
   std::size_t from = 0, to = 0;

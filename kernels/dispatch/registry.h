@@ -9,8 +9,8 @@
 
 namespace trellis::kernels {
 
-// A kernel's name, put together at compile time: what a file of twins runs at program start must not use its
-// instructions (see RegisteredAs).
+// A kernel's name, put together at compile time: code that runs at program start must not use the instructions of a set
+// that the CPU may lack, as code in a file of twins would (see RegisteredAs).
 struct KernelName {
   char text[56] = {};
 

@@ -29,7 +29,7 @@ constexpr long long long_spins = 300'000, short_spins = 100;
 
 std::atomic<TeamSpinTime> wanted{TeamSpinTime::long_time};
 std::atomic<int> alive{0};  // threads of all teams, including those that call
-std::atomic<int> forks{0};  // counted in each child, which has none of its parent's threads
+std::atomic<int> forks{0};  // counted in each forked child, in which a team made before has lost its threads
 
 const TeamSpinCounts& spins_here() {
   static const TeamSpinCounts here =

@@ -13,7 +13,7 @@ void run_team(int threads, void (*work)(void* context, int thread, int threads),
 // environment has OMP_WAIT_POLICY or GOMP_SPINCOUNT, they say how long both times are, as for GCC's OpenMP.
 enum class TeamSpinTime : unsigned char { long_time, short_time };
 void set_team_wait(TeamSpinTime);
-TeamSpinTime team_wait();  // what holds for the next wait: short_time where there are too many threads
+TeamSpinTime team_wait();  // which applies to the next wait: short_time if there are too many threads
 
 // How often a waiting thread looks whether it may go on. `policy` and `count` are the values of those two variables,
 // null if not set.

@@ -37,7 +37,8 @@ TRELLIS_INLINE bool convert_pairs(const Pair* pairs, Q* codes) {
   for (int i = 0; i < count; ++i) {
     const Q apart = (Q)_mm512_cvtne2ps_pbh((__m512)pairs[i].second, (__m512)pairs[i].first);
     codes[i] = (Q)_mm512_permutexvar_epi16((__m512i)places, (__m512i)apart);
-    // Twice the code, without its sign, less one: zero becomes the largest, and infinity stays below all NaNs.
+    // Twice the code, which drops its sign, less one: at least twice infinity's code only for NaNs and for zeros, which
+    // wrap around.
     doubtful = (Q)_mm512_max_epu16((__m512i)doubtful, (__m512i)(apart + apart - 1));
   }
   constexpr std::uint16_t infinity = 0x7F80;

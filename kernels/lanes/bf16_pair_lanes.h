@@ -1,5 +1,6 @@
 // bf16 two vectors at a time, in pairs or in rows. A pair is a vector of 32-bit words, each of which holds an element
-// of even place and the odd one after it, and each becomes an f32 by one shift or mask.
+// of even place and the odd one after it, and each becomes an f32 by one shift or mask. Rows are two vectors of
+// elements in a row.
 #pragma once
 
 #include "kernels/lanes/compare_lanes.h"

@@ -10,7 +10,7 @@ namespace {
 
 typedef double D __attribute__((vector_size(4 * lanes)));        // lanes / 2 elements
 typedef float HalfF __attribute__((vector_size(2 * lanes)));     // lanes / 2 elements
-constexpr int sum_vectors = static_cast<int>(dot_sums) / lanes;  // of F, in a row of the sums
+constexpr int sum_vectors = static_cast<int>(dot_sums) / lanes;  // in a row: 32 elements, one for each sum
 
 struct F64VectorPair {
   D low, high;

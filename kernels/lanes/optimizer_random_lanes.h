@@ -28,8 +28,8 @@ class OptimizerRandomBits {
   RandomBits kept_, first_, second_;
 };
 
-// The random bits of 32 elements at a time: for the parameter if it `keeps` by stochastic rounding, and for so many
-// states. The states' keys are in the settings.
+// The random bits of 32 elements at a time: for the parameter if `keeps` (it is stored by stochastic rounding), and for
+// `states` states. The states' keys are in the settings.
 template <LaneOrder order, bool keeps, int states>
 struct OptimizerRandomStream {
   RandomStreamFor<keeps, order> kept;

@@ -71,9 +71,9 @@ struct UnrolledStep {
   }
 };
 
-// Updates all elements: end(begin(elements)), for any V, gives parameter and state after the step. In a group of 64
-// elements begin runs for all before end runs for any: the chain with a root and a quotient is longer than a CPU's
-// window, so chains would not overlap. begin passes all of StepElements but `read` to end.
+// Updates all elements: end(begin(elements)), for StepElements<V> of any V, gives parameter and state after the step.
+// In a group of 64 elements begin runs for all before end runs for any: the chain with a root and a quotient is longer
+// than a CPU's window, so chains would not overlap. begin passes all of StepElements but `read` to end.
 template <class Shape, class Begin, class End = NoSecondHalf>
 TRELLIS_INLINE void update_all(const KernelArguments& s, const Begin& begin, const End& end = {}) {
   constexpr WeightStorage keep = Shape::keep;

@@ -47,7 +47,7 @@ class RandomStream {
 
  private:
   static constexpr int vectors = 16 / lanes;                        // that hold the words of 32 elements
-  static constexpr int turns = static_cast<int>(block_words) / 16;  // how many times 32 elements share a block
+  static constexpr int turns = static_cast<int>(block_words) / 16;  // how many times a block serves 32 elements
 
   TRELLIS_INLINE void begin() {
     const RandomBlock block = random_block(key_, number_);

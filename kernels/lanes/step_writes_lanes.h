@@ -1,4 +1,4 @@
-// What an optimizer's step leaves, two vectors at a time, and how it is written.
+// The results of an optimizer's step, two vectors at a time, and how they are written.
 #pragma once
 
 #include "kernels/lanes/step_reads_lanes.h"
@@ -20,7 +20,7 @@ TRELLIS_INLINE CompensatedParameter<order> kept_of(VectorPair<order> value) {
   return {near, value - near};
 }
 
-// What a step leaves of pair_lanes elements.
+// The new parameters and states of pair_lanes elements.
 template <LaneOrder order>
 struct StepResult {
   CompensatedParameter<order> kept;

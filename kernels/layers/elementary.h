@@ -39,7 +39,7 @@ NormalCdfPdf normal(float x);
 struct NormalTailConstants {
   static constexpr float most = 15;  // beyond it the tail is 0
   static constexpr float slope = 0.35F;
-  static constexpr std::uint32_t head_bits = 0xFFFF'F000;  // of a number whose square is exact
+  static constexpr std::uint32_t head_bits = 0xFFFF'F000;  // masks a number to so few bits that its square is exact
   static constexpr float peak = 0x1.988454p-2F;            // 1 / sqrt(2 pi)
   static constexpr std::array<float, 9> q = {0x1.1df1c0p-3F,  0x1.1e713ap-3F,  0x1.eac324p-4F,
                                              0x1.b07126p-4F,  -0x1.7d394cp-6F, 0x1.4672e6p-3F,

@@ -17,7 +17,7 @@ struct MatrixView {
 };
 
 struct MatmulShape {
-  std::size_t m;  // rows of c, and of a as a factor
+  std::size_t m;  // rows of c, and of a after any transposition
   std::size_t n;  // columns of c and b
   std::size_t k;  // columns of a, rows of b
 };

@@ -7,7 +7,7 @@
 
 namespace trellis::kernels {
 
-// join over term(i) for i below n, in the order of row_sums.
+// Joins term(0) to term(n - 1) by `join`, in the order of row_sums. `start` is join's neutral element.
 template <class Term, class Join>
 float along_row(std::size_t n, float start, const Term& term, const Join& join) {
   std::array<float, row_sums> sums;

@@ -8,8 +8,8 @@
 
 namespace trellis::kernels {
 
-// The chosen body over all rows (or columns), shared among threads. No result depends on how many: a row is the work of
-// one thread, and so is a column.
+// Runs the chosen body over all rows (or columns), shared among threads. No result depends on the number of threads: a
+// row is the work of one thread, and so is a column.
 void run_rows(std::string_view kernel, const RowKernelArguments&, int threads);
 
 // The one order of sums along a row, for any vector width: element i is added to sum i % row_sums, then the second half

@@ -17,7 +17,7 @@ struct SoftmaxOptions {
 
 // y = e^(t - m) / sum e^(t - m), t = scale x, m the largest t of the row; so no term overflows. x and y are of one
 // type, f32 or bf16; all arithmetic is in f32, the sum in the order of rows.h, and multiplied in as 1 / sum. y may be
-// x. A row that has a NaN or +infinity, or nothing but -infinity, is NaN where it is seen.
+// x. A row whose unmasked keys have a NaN or +infinity, or nothing but -infinity, becomes NaN at all of these keys.
 void softmax(DType, const void* x, void* y, std::size_t rows, std::size_t columns, const SoftmaxOptions& = {});
 
 // dx = scale y (dy - sum dy y), y being what softmax gave; dx may be dy or y.

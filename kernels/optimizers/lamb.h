@@ -21,7 +21,8 @@ struct LambOptions {
   int threads = 1;
 };
 
-// The sums over a tensor, or over its shard. The caller adds up the shards' sums before trust_ratio.
+// The sums of squares of the parameters and of the direction u (see lamb_moments), over a tensor or a shard of it. The
+// caller adds up the shards' sums before it calls trust_ratio.
 struct LambSquaredNorms {
   double parameters = 0;  // sum of squares
   double direction = 0;

@@ -17,7 +17,8 @@ constexpr std::size_t state_operand(WeightStorage k) {
 }
 std::vector<DType> written_types(WeightStorage, std::span<const DType> states);
 
-// For truths: read an element as a number, read a parameter as it is kept, and keep a new value of it.
+// For reference implementations. value_at() reads an element, kept_at() reads a parameter from how it is stored, and
+// keep_at() stores a new value of it.
 float value_at(DType, const void* array, std::size_t i);
 float kept_at(WeightStorage, const void* values, const void* rest, std::size_t i);
 void keep_at(WeightStorage, const KernelArguments&, std::size_t i, float);  // random bits by the arguments' key

@@ -13,14 +13,15 @@ namespace trellis::kernels {
 double decode(Format, std::uint32_t code);
 
 // The code for a value. Nearest: ties to even; beyond the largest finite value by half a step or more is infinity. In
-// f8e4m3fn, which has none, half a step is a tie and the largest, and more is NaN. Truncate: towards zero, so a finite
-// value stays finite. Stochastic: up in magnitude exactly when the dropped part, in units of 2^-bits of a step, plus
-// `random` (that many bits, uniform) reaches a whole step; beyond the largest finite value the next code is infinity,
-// reached in proportion.
+// f8e4m3fn, which has no infinity, half a step beyond is a tie and gives the largest value, and more gives NaN.
+// Truncate: towards zero, so a finite value stays finite. Stochastic: up in magnitude exactly when the dropped part, in
+// units of 2^-bits of a step, plus `random` (that many bits, uniform) reaches a whole step; beyond the largest finite
+// value the next code is infinity, reached in proportion.
 std::uint32_t encode(Format, double, Rounding, std::uint32_t random = 0, int bits = 32);
 
-// Any element type in memory as a double and back. 64-bit integers beyond 2^53 are rounded to odd, so that a second,
-// narrower rounding is right. Floats become integers to nearest even and saturate; a NaN becomes 0.
+// Reads an element of any type from memory as a double, or writes a double to it. 64-bit integers beyond 2^53 are
+// rounded to odd, so that a second, narrower rounding is right. Floats become integers to nearest even and saturate; a
+// NaN becomes 0.
 double load(DType, const void* at);
 void store(DType, void* at, double, Rounding = Rounding::nearest, std::uint32_t random = 0);
 

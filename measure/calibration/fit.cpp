@@ -19,7 +19,7 @@ constexpr double identified = 0.5;    // a figure is identified if at most this 
 constexpr double far = 2;             // standard deviations beyond which a measurement pulls no harder (Huber)
 constexpr double by_median = 1.4826;  // standard deviation / median absolute deviation, which outliers do not move
 constexpr int most_rounds = 12;
-constexpr double little = 0.01;  // of a time: smaller changes of it are not seen
+constexpr double little = 0.01;  // fraction of a time: a figure that changes no time by more is not fitted
 
 using Vector = std::vector<double>;
 using Matrix = std::vector<Vector>;

@@ -14,7 +14,7 @@ namespace trellis::measure {
 namespace {
 
 constexpr double stated = 0.8;        // an interval is to hold this fraction of the measured values
-constexpr double mostly_fixed = 0.2;  // a record tells its launch if at most this part of its time is something else
+constexpr double mostly_fixed = 0.2;  // launches are fitted to records with at most this fraction of other time
 
 // Values in groups of equal weight: each configuration counts once, however many records it has.
 using Groups = std::map<std::string, std::vector<double>>;

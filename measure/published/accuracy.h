@@ -1,5 +1,6 @@
 // How answers agree with their records: the error, whether the interval holds the measured value, and how wide it is.
-// The fit can be repeated without a configuration, which tells how well configurations without records are answered.
+// The fit can be repeated with one configuration left out, which tells how good answers are for configurations that
+// have no records.
 #pragma once
 
 #include <functional>
@@ -42,7 +43,7 @@ std::string fit_text(const FittedParameters&, const std::vector<ComparedRecord>&
 // How well simulated values agree with many records. Shares and errors are fractions.
 struct Accuracy {
   std::size_t records = 0;
-  double median = 0, ninth = 0, worst = 0;  // absolute errors
+  double median = 0, ninth = 0, worst = 0;  // of absolute errors; ninth: the 90th percentile
   double inside = 0, width = 1;             // fraction of records within their interval; the median width
 };
 

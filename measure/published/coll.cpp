@@ -99,7 +99,7 @@ Place& place(const std::string& name, Rank nodes, std::int32_t joined = 0) {
   return found;
 }
 
-// The first ranks of each node.
+// A group of `ranks` ranks: the first `ranks` / `nodes` of each node.
 RankGroup group_on(const Machine& machine, Rank ranks, Rank nodes) {
   if (nodes == 1) return sim::first_ranks(machine, ranks);
   if (ranks % nodes != 0) text::refuse("{} ranks on {} nodes", ranks, nodes);
@@ -124,8 +124,9 @@ bool by_host(std::string_view era) { return era.ends_with("-host"); }
 // Records without chip and date are from the current documentation.
 constexpr const char* newest = "2025";
 
-// The runtime era whose figures price the record. In nccom-test's tables that the Neuron documentation first has in
-// release 2.28 or later, the host starts each collective and waits for it: they take the era's "-host" figures.
+// The runtime era whose figures price the record. In nccom-test's tables that first appeared in the
+// documentation of Neuron 2.28 or later, the host starts each collective and waits for it, so they take the era's
+// "-host" figures.
 std::string era_of(const Record& r, const Machine& machine) {
   const std::string said = r.word("runtime_era").substr(0, 4);
   if (const std::string date = r.word("date"); said == "2026" || (said.empty() && date.starts_with("2026"))) {
@@ -247,7 +248,7 @@ RecordAnswer collective(const Record& r) {
   const sim::Price price = pricer.price(best->config, *bytes);
   sim::Price whole = price;
   std::string by = fmt::format("{} on {}, era {}", text_of(best->config), at.machine->name(), pricer.settings().era);
-  if (!r.word("concurrent_with").empty() && by_host(pricer.settings().era)) {  // the host starts one after the other
+  if (!r.word("concurrent_with").empty() && by_host(pricer.settings().era)) {  // the host launches one, then the other
     whole.time += at.machine->overheads(pricer.settings().era).launched(ranks);
     by += ", and the launch of the other stream's";
   }
@@ -257,8 +258,8 @@ RecordAnswer collective(const Record& r) {
   return found;
 }
 
-// A latency is the sum over the links of the path. For a bandwidth, ranks of one server write to the same ranks of
-// another server: one rank, one of each chip, or all.
+// A latency is the sum of those of the path's links. For a bandwidth, ranks of one server write to their counterparts
+// on another server: one rank, one of each chip, or all.
 RecordAnswer network(const Record& r) {
   Place& at = place(machine_of(r), 2);
   const Machine& machine = *at.machine;

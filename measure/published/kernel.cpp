@@ -195,8 +195,9 @@ std::optional<RecordAnswer> by_shape(const Record& r, const ChipSpec& chip) {
   const double flops = r.number("hardware_flops").value_or(0), transposes = r.number("transpose_flops").value_or(0);
   const double rate = chip.dma.engine_rate * chip.dma.engines;
   const double dma = (*read + *written) / rate;
-  // Tensor's cycles for a row, in one of an f32 product's two passes, both of which profiles count. A pass exposes one
-  // load for all rows that it moves: 512 at most, 128 for a transpose.
+  // Tensor's cycles for a row in one of an f32 product's two passes, as a profile's FLOPs count both. Of the load
+  // before a pass, the cycles that no earlier product hides are shared out to the rows that the pass moves: 512 at
+  // most, 128 for a transpose.
   const auto cycles = [&](double rows) {
     return chip.tensor.row_cycles_f32 / chip.tensor.passes_f32 + chip.tensor.load_exposed / rows;
   };
@@ -222,8 +223,9 @@ bool is_fastest(const Record& r, const std::vector<Record>& all) {
   });
 }
 
-// NKIBench's kernels by other authors, published as of one core: some move bytes at twice the rate that its DMA engines
-// have, so two cores share the work; in case they do not, the range reaches to one core's time.
+// NKIBench's kernels by other authors. They are published as kernels of one core, but some move bytes at twice the rate
+// of its DMA engines, so two cores are assumed to share the work. In case they do not, the range reaches to one core's
+// time.
 std::optional<RecordAnswer> of_two_cores(const Record& r, const std::vector<Record>& all, const ChipSpec& chip) {
   const std::string op = r.word("op");
   const auto size = [&](const char* key) { return whole(r.number(key).value_or(1)); };

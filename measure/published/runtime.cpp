@@ -4,7 +4,8 @@
 #include "sim/cluster/machine/launch_mode.h"
 #include "sim/cluster/machine/machine.h"
 
-// Records of the time that the runtime takes to start work. The same figures are the launch times of collectives.
+// Records of the time that the runtime takes to start work. They are answered with the figures that are also the launch
+// times of collectives.
 namespace trellis::measure {
 namespace {
 

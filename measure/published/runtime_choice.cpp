@@ -43,8 +43,8 @@ bool by_hierarchy(const Record& r, Collective c, bool meshes) {
 
 }  // namespace
 
-// In era 2023 only rings, or hierarchies of them: the documentation describes no other algorithms yet. Rooted
-// collectives use a ring with segments, because otherwise no rank could send before it has all data. With later
+// Era 2023 has only rings and hierarchies of them, as the documentation of its time describes no other algorithms.
+// Rooted collectives use a ring with segments, because otherwise no rank could send before it has all data. With later
 // runtimes, which have meshes, their root can also exchange with each rank directly.
 std::vector<AlgorithmConfig> runtime_configs(const Record& r, const Pricer& pricer, Rank nodes, double bytes) {
   const Collective collective = pricer.settings().operation.collective;

@@ -1,4 +1,4 @@
-// The trainer with parts that Python brings: callbacks, data sources, rates.
+// The trainer with parts that are written in Python: callbacks, data sources, learning rates.
 #include "python/binding/training_types.h"
 #include "train/trainer/trainer.h"
 
@@ -46,7 +46,7 @@ class Events : public train::Callback {
   }
 
  private:
-  // Python returns whether training should stop, and figures to write down.
+  // Calls on_event(), which returns whether training should stop, and named values to log.
   void tell(train::TrainState& s, const char* name, const nb::object& what) {
     const nb::object said = on_event_(name, s.step, job_, what);
     const auto [stop, figures] = nb::cast<std::pair<bool, std::vector<std::pair<std::string, double>>>>(said);

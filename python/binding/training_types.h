@@ -22,7 +22,7 @@ struct WorldOfPython {
   std::shared_ptr<ccl::Communicator> ranks;
 };
 
-// A job that Python made, or the job of a run, for as long as the run trains it.
+// A job that Python made and owns (`own`), or the job that a run trains; `job` becomes null when the run ends.
 struct JobOfPython {
   std::shared_ptr<ccl::Communicator> world;  // outlives the job
   std::shared_ptr<train::Job> own;

@@ -216,7 +216,7 @@ bool watch_program(const Algorithm& algorithm, const Request& request, Rank rank
   return false;
 }
 
-// If the request has an order or a numbering, the algorithm writes to a part that is the whole machine with ranks
+// If the request has an order or a numbering, the algorithm writes to a SubMachine that is the whole machine with ranks
 // renamed. Blocks are renamed like their ranks.
 void build(const Algorithm& algorithm, const Request& request, Builder& b) {
   SubMachine part{.count = request.ranks(), .names = names_of(request)};

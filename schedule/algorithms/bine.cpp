@@ -51,8 +51,9 @@ struct Ring {
   }
 };
 
-// The steps towards the root; each is one level of one ring. Either near partners come first and rings take turns; or
-// it goes ring by ring from the innermost, so that a rank's subtree is a range along one ring times all earlier rings.
+// The steps towards the root; each is one level of one ring. Either near partners come first, and the rings take turns;
+// or, with ring_by_ring, all steps of the innermost ring come first, then those of the next one, and so on, so that a
+// rank's subtree is a range along one ring times all earlier rings.
 class Tree {
  public:
   Tree(const std::vector<Rank>& dims, Rank root, std::size_t first_axis, bool mirrored, bool ring_by_ring) {

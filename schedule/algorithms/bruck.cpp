@@ -56,8 +56,8 @@ void scatter_sums(Builder& b) {
   for (Rank r : b.senders()) b.copy(staged(r, 0), data(r, r));
 }
 
-// All-to-all: the block at position i must go i ranks ahead. The step of each bit of i moves it that far, together with
-// all other positions that have the bit.
+// All-to-all: the block at position i must go i ranks ahead. For each bit of i, one step moves it that many ranks
+// ahead, together with the blocks at all other positions that have the bit.
 class Journey {
  public:
   explicit Journey(Rank ranks) : ranks_(ranks) {}

@@ -23,7 +23,8 @@ void sum_at_root(Builder& b, const BlockShare& share, Rank root) {
     if (r == root) add_in_rank_order(b, TorusDistances({b.ranks()}), share, root, 0);
 }
 
-// In place, a block would overwrite one that is still to be sent, on both sides of a pair. So it waits in scratch.
+// In place, each of two ranks that exchange blocks would overwrite the block that it still has to send to the other. So
+// arriving blocks wait in scratch.
 void transpose(Builder& b, const TorusDistances& distances, const BlockShare& share) {
   const bool staged = b.in_place();
   const auto waiting = [&](Rank r, Rank from) { return tmp(r, share.chunk(from), 1, share.chunk(from)); };

@@ -129,7 +129,7 @@ std::int64_t cuts(const Request& r) {
 
 std::int64_t pieces(const Request& r) { return times(cuts(r), r.segments); }
 
-// Runs one level on data of `block` chunks, or on blocks of `block` chunks.
+// Runs one level. `block` counts the chunks of the data or, if blocks belong to ranks, of each block.
 struct Stage {
   const Request& request;
   const Level& level;
@@ -354,8 +354,8 @@ bool joins_blocks(const Request& r) {
 }
 
 Symmetry symmetry(const Request& r) {
-  // All ranks handle the parts of an all_to_all, and the data for a third level, in one order, which does not begin
-  // with a rank's own: there is no symmetry.
+  // In an all_to_all, all ranks handle its parts, and the data for a third level, in the same order, instead of each
+  // rank beginning with its own: so ranks are not symmetric.
   const bool exchanged = r.operation.collective == all_to_all && (r.channels * r.segments > 1 || axes(r).size() > 2);
   const bool apart = r.segments > 1 && by_block(r.operation.collective) && joins_blocks(r);  // blocks lie apart
   return exchanged || apart ? Symmetry{{{SymmetryAxis::Kind::distinct, r.ranks()}}} : Symmetry{axes(r)};

@@ -36,7 +36,8 @@ struct Lane {
 constexpr Rank mate(Rank r) { return r ^ 1; }
 constexpr Rank pair_of(Rank r) { return r / 2; }
 
-// The sums of step `step`. A pair's data is first summed one pair ahead of it, and last by its owner.
+// Does the sums of step `step`. A pair's data is summed first by the next pair ahead, then by the one after it, and so
+// on, and last by its owner.
 void add_up(Builder& b, const Lane& lane, Rank step, Rank part, std::int32_t segment) {
   const auto adder = [&](Rank pair) { return step + 1 == lane.pairs ? lane.owner(pair, part) : lane.primary(pair); };
   const auto chunk = [&](Rank pair) { return lane.chunk(lane.behind(pair, step + 1), part, segment); };

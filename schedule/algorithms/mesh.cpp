@@ -19,8 +19,8 @@ struct Mesh {
   Rank ahead(Rank chip, Rank distance) const { return (chip + distance) % chips; }
   Rank behind(Rank chip, Rank distance) const { return (chip - distance + chips) % chips; }
 
-  // gate(): the rank that connects a chip to the chip `distance` behind it. gate_for(): the distance for which a rank
-  // is the gate in a turn; 0: for none.
+  // gate(): the rank that connects a chip to the chip `distance` behind it. With many chips, a rank is the gate for
+  // several distances, one in each turn: gate_for() returns the distance; 0: none in this turn.
   Rank gate(Rank chip, Rank distance) const { return rank(chip, (distance - 1) % cores); }
   Rank turns() const { return (chips + cores - 2) / cores; }
   Rank gate_for(Rank r, Rank turn) const {
@@ -48,7 +48,8 @@ void each_beside(Builder& b, const Mesh& mesh, Rank by, Move move) {
   for (Rank r : b.senders([&](Rank me) { return mesh.beside(me, -by); })) move(r, mesh.beside(r, by));
 }
 
-// The chip's contributions to these blocks, core by core. The last turn is for the holder's own block.
+// Where the holder has its chip's contributions to these blocks, core by core. Those to blocks that it sends as a gate
+// are told apart by turn; turn turns() stands for its own block.
 std::vector<ChunkPlace> on_chip(const Mesh& mesh, const BlockShare& share, Rank holder, Rank turn, Rank block,
                                 Rank count) {
   std::vector<ChunkPlace> places;

@@ -23,8 +23,8 @@ struct Partners {
   Rank distance(Rank round) const { return round % 2 == 1 ? (round + 1) / 2 : ranks - round / 2; }
   Rank target(Rank r, Rank round) const { return flipped() ? r ^ round : (r + distance(round)) % ranks; }
   Rank source(Rank r, Rank round) const { return flipped() ? r ^ round : (r - distance(round) + ranks) % ranks; }
-  // After this round, the arrivals of some rounds may move from scratch to their places, because what lay there has
-  // been sent: those from the returned round to this one; 0: none yet.
+  // Returns the first of the rounds whose arrivals may move from scratch to their places after this round, because what
+  // lay there has been sent. This round is the last of them. 0: there are none.
   Rank closes(Rank round) const {
     if (flipped()) return round;
     return round % 2 == 0 ? round - 1 : round == ranks - 1 ? round : 0;

@@ -103,7 +103,8 @@ void sum_within_chips(Builder& b, const Team& team) {
     }
 }
 
-// Distributes what a rank's group has gathered, on this rank and to the others of the chip.
+// Copies what each rank has gathered from the ranks at its place on other chips to the other ranks of its chip and, if
+// it lies in scratch, also to the own buffer.
 void spread_within_chips(Builder& b, const Team& team) {
   const auto give = [&](Rank r, Rank peer, Rank) {
     if (!team.staged()) return b.copy(team.share(r, 0, team.chips()), team.held(peer, team.local(r), 0, team.chips()));

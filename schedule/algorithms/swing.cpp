@@ -10,8 +10,8 @@ namespace {
 
 using enum Collective;
 
-// One step, with one message per block: to the partner, which adds it to its sum, or, if `back`, the finished sum to
-// the partner.
+// One step, with one message per block. Each rank sends partial sums, which its partner adds to its own, or, if `back`,
+// finished blocks.
 void hand_over(Builder& b, const SwingButterfly& butterfly, const SwingBlocks& handover, const TorusLane& lane,
                int step, bool back) {
   const auto partner = [&](Rank r) { return butterfly.partner(r, step); };

@@ -9,7 +9,7 @@ namespace trellis::schedule {
 struct AccessRecord {
   std::int64_t first = 0, end = 0;
   std::int32_t writer = -1;
-  std::int32_t readers = -1;  // head of its list in Hazards
+  std::int32_t readers = -1;  // head of its list in HazardTracker
 };
 
 class AccessMap {

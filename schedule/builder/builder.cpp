@@ -153,8 +153,8 @@ void Builder::pass_rounds(int rounds) const {
   for (int i = 0; i < rounds; ++i) recorder_->next_round();
 }
 
-// The chunk number at which the place begins for its window; for scratch, that of the data chunk that gives it its
-// size. Also counts scratch as used.
+// The place's first chunk, as this builder's window numbers chunks. Scratch has no number there: returns that of the
+// data chunk which is as large. Also counts scratch as used.
 std::int64_t Builder::counted_from(const ChunkPlace& place) const {
   if (place.region != Region::scratch) return place.first;
   *scratch_used_ = std::max(*scratch_used_, place.first + place.count);

@@ -76,8 +76,8 @@ class Unroller {
   }
 
  private:
-  // `ours` is a step of our program, which step `step` of a thread block became. It is no send: so when it has ended,
-  // its data is in place.
+  // Step `step` of a thread block, which became step `ours` of the new program. It is no send, so its data is in place
+  // when it has ended.
   struct Kept {
     std::int32_t step, ours;
   };

@@ -166,7 +166,8 @@ class Joiner {
     return index;
   }
 
-  // When a gpu's thread blocks have ended, its memory belongs to the caller. So it must know of every access to it.
+  // When a gpu's thread blocks have ended, its memory belongs to the caller. So they must know by then that every
+  // access by another gpu has ended.
   void check_end(Rank rank) const {
     const Known known = order_.at_the_end(rank);
     for (std::size_t b = 0; b < listed_[rank].size(); ++b)

@@ -7,7 +7,8 @@
 
 namespace trellis::schedule {
 
-// The form has no words for tensors and memory. Throws invalid_argument with the fault of an unproved graph.
+// The form has no words for tensors and memory. Throws invalid_argument with the fault that match() finds in the graph,
+// if any.
 std::string graph_text(const ExecutionGraph&);
 
 }  // namespace trellis::schedule

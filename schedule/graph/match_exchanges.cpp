@@ -108,8 +108,9 @@ class Matching {
     }
   }
 
-  // Assigns each task of the class to a joint: the task ends that happen together. A computation has a joint of its
-  // own; a collective or message may join one that another class began.
+  // Assigns each task of the class to a joint: a list of tasks, of one class or several, which happen together as the
+  // ends of one collective or message. A computation has a joint of its own; a collective, send or receive is added to
+  // a joint that another class has begun, if there is one.
   void meet(std::uint32_t c) {
     const std::vector<GraphTask>& tasks = graph_.classes[c].tasks;
     auto& own = joint_of_.emplace_back(tasks.size());

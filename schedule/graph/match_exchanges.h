@@ -21,7 +21,8 @@ struct CommunicatorClasses {
 
 struct MatchResult {
   std::string fault;  // empty, or the class, its task, and what the other end does
-  // All tasks, in an order in which they can run. A computation has one end; a message has two, the sender's first.
+  // All tasks, in an order in which they can run. Each entry has the tasks that happen together: one computation, or
+  // all ends of a collective or message, of a message the sender's first.
   std::vector<std::vector<RankClassTask>> order;
   std::vector<std::vector<CommunicatorClasses>> together;  // by communicator
 };

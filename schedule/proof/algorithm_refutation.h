@@ -1,5 +1,5 @@
-// Whether an algorithm's schedules may be used where nobody writes them out. The simulator asks this before it names an
-// algorithm for a machine of 100,000 ranks.
+// Proves an algorithm's schedules for callers that never build them in full. The simulator asks for this before it
+// names an algorithm for a machine of 100,000 ranks.
 #pragma once
 #include "schedule/algorithms/algorithm.h"
 

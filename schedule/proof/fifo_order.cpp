@@ -145,7 +145,8 @@ void connect(const Schedule& s, StepWiring& wiring) {
 }
 
 // Sorts messages so that none waits for one behind it in its queue. Every message has a longer chain before it than
-// those that it waits for. Among equals, sends go in list order, and so do the two ends of one send.
+// those that it waits for. Among equals, messages go in the order of their sends in the program, and two messages of
+// one send by tag.
 void sort_by_depth(const StepWiring& wiring, const Moments::Walk& walk, std::vector<Message>& messages) {
   std::ranges::sort(messages, {}, [&](const Message& m) {
     return std::tuple(m.from, m.to, m.queue, walk.depth[m.send], wiring.step(m.send), m.tag);

@@ -28,7 +28,7 @@ std::unique_ptr<Transport> joined(const std::shared_ptr<Store>& store, Rank rank
                                 .deadline = Clock::now() + 20s});
 }
 
-// Two ranks of a communicator, without a loop that would run operations.
+// The transports of two ranks, without communicators that would run operations over them.
 struct Joined {
   explicit Joined(device::Device& device) {
     const auto store = memory_store();
@@ -91,7 +91,7 @@ TEST(Blame, WhatARankSentBeforeItLeftIsTaken) {
   EXPECT_NO_THROW(check_health(*mine, {}, waits, 10s));
   EXPECT_TRUE(receiver.advance(first));
   EXPECT_FALSE(receiver.advance(second));
-  EXPECT_NO_THROW(check_health(*mine, {}, waits, 1ms));  // it may only just have gone
+  EXPECT_NO_THROW(check_health(*mine, {}, waits, 1ms));  // waited for 1 ms: it may only just have left
   EXPECT_THROW(check_health(*mine, {}, waits, 10s), PeerLost);
 }
 
@@ -126,7 +126,7 @@ TEST(Blame, WhoWaitsLooksAroundHoweverLongEachTurnTakes) {
   const Joined both(*device);
   const auto& mine = both.mine;
   mine->receiver(1, 0);
-  constexpr std::uint32_t spins = 1000, turns = 50;  // more turns than it spins, and far fewer than it may yield
+  constexpr std::uint32_t spins = 1000, turns = 50;  // more than it spins; far fewer than it may yield
   std::uint32_t turn = 0;
   while (turn < spins && !mine->wait(turn, 10ms)) ++turn;
   while (turn < spins + turns && !mine->wait(turn++, 10ms)) std::this_thread::sleep_for(2ms);

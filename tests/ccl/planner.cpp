@@ -143,7 +143,7 @@ TEST(RanksByHost, IsFoundWhateverTheOrderOfRanks) {
   EXPECT_EQ(shape({0, 1, 2, 0, 1, 2}), "2x3 0.3.1.4.2.5");
   EXPECT_EQ(shape({0, 1, 1, 0}), "2x2 0.3.1.2");
   EXPECT_EQ(shape({0, 0, 2}), "3 ");
-  EXPECT_EQ(shape({0, 1, 1, 0, 0}), "5 0.3.4.1.2");  // hosts are not alike, but their ranks can be neighbours
+  EXPECT_EQ(shape({0, 1, 1, 0, 0}), "5 0.3.4.1.2");  // hosts differ in size: one dimension, numbered host by host
   EXPECT_EQ(shape({0, 0}), "2 ");
   EXPECT_EQ(shape({0, 1}), "2 ");
 }

@@ -1,4 +1,4 @@
-// Selection tables: what they say, and what is wrong with them.
+// Selection tables: which of their rules a call gets, and how errors in their text are reported.
 #include <gtest/gtest.h>
 
 #include <filesystem>

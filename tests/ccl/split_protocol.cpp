@@ -63,7 +63,7 @@ TEST(Rendezvous, WhoHasMadeTheCommunicatorHasNotTurnedAway) {
     return gone({mine, 1, seen, mine.members}, std::vector<Rank>{0}) == 0;
   };
   EXPECT_FALSE(turned_away([] {}));
-  EXPECT_FALSE(turned_away([&] { leader.attempt = 3; }));  // its notice of an earlier attempt: it may still come here
+  EXPECT_FALSE(turned_away([&] { leader.attempt = 3; }));  // a notice of an earlier attempt: it may still join this one
   EXPECT_TRUE(turned_away([&] { leader.blames = 1; }));
   EXPECT_TRUE(turned_away([&] { leader.attempt = 5; }));
   EXPECT_TRUE(turned_away([&] { leader.call = Call::shrink; }));

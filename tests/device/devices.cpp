@@ -132,7 +132,7 @@ TEST_P(Devices, MemoryThatWasGivenBackTooSoonIsLeftAlone) {
   munmap(memory, bytes);
 }
 
-// As above, and the new memory, of which more is shared, reaches beyond the former.
+// As above, but only the first half of the memory had been shared, and all of the new memory is to be.
 TEST_P(Devices, MoreMemoryAtAnAddressThatWasGivenBackTooSoonIsLeftAlone) {
   constexpr std::size_t bytes = 8 * 4096;
   const auto map = [](void* where, std::size_t n, int fixed) {

@@ -35,7 +35,7 @@ TEST(Messages, APeersPortIsNamedWhereItIsTooLarge) {
   EXPECT_NE(why.find("port 64999 + 2"), std::string::npos) << why;
 }
 
-// The first channel to a core meets its first accept, the second its second, whichever thread is the faster.
+// The first channel to a core is paired with its first accept, the second with its second, whichever thread is faster.
 TEST(Messages, ChannelsBetweenTwoCoresAreNotCrossed) {
   listen_at_free_ports();
   TcpMessenger sender(0, 120s), receiver(1, 120s);

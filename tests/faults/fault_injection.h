@@ -15,13 +15,13 @@ struct FaultInjection {
   int outstanding = 0;  // most pieces under way: one more is an error of the caller; 0: as many as the wire says
   int places = 0;       // most runs of pieces that may be on their way to this process; 0: as many as usual
   int fail = 0;         // per cent of messages and pieces that end in an error and are not sent
-  int only = -1;        // the rail that does all this; -1: every one, and control too
+  int only = -1;        // the rail whose wire has these faults; -1: all rails' wires, and those of control messages
   int control = 0;      // 1: also control messages over that rail's interface; 2: control messages alone; 3: data alone
-  int former = 0;       // per cent of messages that follow a forged one, as if from a former process at this address
+  int former = 0;       // per cent of messages after a forged one, as if sent by a former process at this address
   int flip = 0;         // per cent of messages of which one bit arrives changed
   int spoil = 0;        // per cent of pieces of which one bit arrives changed
   int twice = 0;        // per cent of messages that come twice
-  int stick = 0;        // operations to a peer, after which no further one to it is carried out or ends; 0: never
+  int stick = 0;        // after this many operations to a peer, no further one to it is carried out or ends; 0: never
   int early = 0;        // 1: operations that are not carried out because of `stick` are reported as successful
   int stall = 0;        // milliseconds, at most, for which nothing happens after one operation in a hundred
 };

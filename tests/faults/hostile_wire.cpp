@@ -103,14 +103,14 @@ class HostileWire : public Wire {
   using Post = std::function<bool(const LocalBytes&)>;
   struct Named {
     std::uint64_t sent = 0;
-    int refused = 0;  // tries of the next one
+    int refused = 0;  // refused tries of the next operation of this name
   };
   struct Peer {
     std::uint32_t number = 0;
     int sent = 0;
     std::map<std::pair<Kind, std::uint64_t>, Named> by_name;
   };
-  struct Wanted {  // an operation that its user asks for
+  struct Wanted {  // an operation that the wire's user asks for
     fi_addr_t to = FI_ADDR_UNSPEC;
     WireOperation* operation = nullptr;  // null: it has no completion
     Kind kind = Kind::message;

@@ -1,5 +1,5 @@
-// Any text as a program of a NeuronCore: it is refused, or it comes back the same when printed, and the rules have a
-// verdict on it.
+// Any text as a program of a NeuronCore: it is refused, or it comes back the same when printed and read again, and can
+// be checked against the chip's rules.
 #include <cstdint>
 #include <cstdlib>
 #include <stdexcept>

@@ -1,5 +1,5 @@
-// Any lines as dumps of flight recorders and records of launches: each is refused, or what it tells is within its own
-// bounds; and all of them together can be diagnosed.
+// Reads arbitrary lines as dumps of flight recorders and as launch records: each is refused, or the ranks that a dump
+// names are below its number of ranks. All that are accepted can be diagnosed together.
 #include <cstdint>
 #include <cstdlib>
 #include <sstream>

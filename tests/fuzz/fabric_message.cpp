@@ -1,5 +1,6 @@
-// Any bytes as a message that arrives at a rank's ports of the fabric: as data, as control, and as control that some
-// rank has sealed. Nothing beyond them is read, the message makes sense, and none is accepted twice.
+// Gives arbitrary bytes to a rank as a message from the fabric: as data, as control, and as the body of a control
+// message that some rank has authenticated. Nothing beyond them is read, an accepted message has valid ranks and sizes,
+// and no state is accepted twice.
 #if __has_include(<rdma/fabric.h>)
 
 #include <algorithm>

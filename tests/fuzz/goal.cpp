@@ -1,4 +1,4 @@
-// Any text as a GOAL program: refused with invalid_argument, or one that is played to its end by LogGOPS parameters.
+// Any text as a GOAL program: refused with invalid_argument, or simulated to its end with the LogGOPS parameters.
 #include "sim/cluster/workload/loggopsim_goal.h"
 
 #include <cstddef>

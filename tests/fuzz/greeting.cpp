@@ -1,6 +1,7 @@
-// Any bytes at a listener that greets its callers. The first byte says how far the caller has come, the second into
-// which pieces its bytes are cut. Nobody is taken for one who knows the secret without it, and what a caller says comes
-// back the same.
+// Sends arbitrary bytes to a GreetingListener, and to a GreetingCaller as an answer. The first byte chooses what comes
+// before them: nothing, a right hello, or a hello with one bit changed. The second byte chooses the size of the pieces
+// that arrive at a time. No one passes who does not know the secret, and the listener reads the terms that the caller
+// sent.
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>

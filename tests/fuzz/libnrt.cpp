@@ -1,5 +1,6 @@
-// Any sequence of calls to the stand-in for libnrt, with handles that live, were freed, or never were: each call gives
-// a status, and none crashes. A call is four bytes: which, and its arguments.
+// Makes arbitrary calls to Trellis's own libnrt, which simulates the Neuron runtime, with handles that are valid,
+// freed, or never created: each call returns a status, and none crashes. Four bytes of the input make a call: one
+// chooses the function, three its arguments.
 #include <unistd.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Any bytes as Megatron's .idx, of any length of data: refused with invalid_argument, or documents lie in the data, one
-// after the other.
+// Any bytes as Megatron's .idx of a data file of any length: refused with invalid_argument, or its documents fill the
+// data file, one after the other.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

@@ -1,4 +1,5 @@
-// Any bytes as a container of programs: refused, or read within their ends.
+// Any bytes as a NEFF file: refused, or each file in it lies within these bytes, and its program comes back the same
+// when written and read again.
 #include <cstdint>
 #include <cstdlib>
 #include <stdexcept>

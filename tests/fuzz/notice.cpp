@@ -1,5 +1,5 @@
-// Any bytes on a rank's board: they are refused, or they are a notice that comes back the same when it is posted again.
-// The first byte says among how many ranks.
+// Reads arbitrary bytes as a MembershipNotice from a rank's board: they are refused, or give a notice that comes back
+// the same when it is written and read again. The first byte chooses the communicator's number of ranks.
 #include <cstdint>
 #include <cstdlib>
 #include <stdexcept>

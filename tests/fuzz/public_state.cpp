@@ -1,5 +1,5 @@
-// Any bytes as what a rank tells of itself over a fabric: refused, or a state that can be told in words and that comes
-// back as it was.
+// Reads arbitrary bytes as the state that a rank publishes over a fabric: they are refused, or give a state whose
+// activity has a description and that comes back the same when it is written and read again.
 #if __has_include(<rdma/fabric.h>)
 
 #include "ccl/transports/libfabric/presence/public_state.h"

@@ -1,5 +1,5 @@
 // Any text as a selection table: it is refused with invalid_argument; or it is a table that reads back as the same when
-// printed, is refused wherever it is cut off, and has an answer to whatever it is asked.
+// printed, is refused wherever it is cut off, and has candidates for the sizes and ranks of each of its rules.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

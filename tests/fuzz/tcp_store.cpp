@@ -1,7 +1,7 @@
-// Any bytes of a client that has greeted a store's server, and any reply of one. The first byte says who sends them,
-// the second into which pieces they are cut. As they are, they are refused or waited for; cut into frames as a client
-// would, they are refused or are requests that come back the same when written again; and what is changed on the way
-// from a client is never taken for a request.
+// Sends arbitrary bytes to a store's server after the greeting, and to a client as a reply. The first byte chooses how,
+// the second the size of the pieces that arrive at a time. Sent as they are, they never make a request. Sent in a
+// client's authenticated frames, they are refused or are requests that come back the same when written again. If one
+// bit of the first frame is changed, no request is accepted.
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>

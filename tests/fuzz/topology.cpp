@@ -1,5 +1,5 @@
-// Any text as a machine, in whichever format it seems to be: refused with invalid_argument, or one whose neighbours
-// have a way to each other.
+// Any text as a machine, in whichever format it seems to be: refused with invalid_argument, or a machine whose route
+// from the first rank to the last uses only resources that it has.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

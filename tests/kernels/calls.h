@@ -15,7 +15,7 @@ namespace trellis::kernels {
 struct Piece {
   std::string name;  // as error messages name it
   DType type;
-  std::size_t count;  // elements, in a call of call_elements
+  std::size_t count;  // elements, if the call is for call_elements
   bool written = false;
   bool typed = false;     // the pointer names a type, so it must be aligned
   bool optional = false;  // null means that it isn't wanted

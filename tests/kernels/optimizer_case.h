@@ -1,4 +1,4 @@
-// A tensor with its gradient and state, in every way of keeping them, for the optimizers' tests.
+// A tensor with its gradient and state, of any WeightStorage and types, for the optimizers' tests.
 #pragma once
 
 #include <cmath>

@@ -72,7 +72,7 @@ TEST_F(SystemFiles, CountCoresOfLargeMachines) {
   }
 }
 
-// In a thread of its own, so that this one stays as it is.
+// In a thread of its own, so that this thread's affinity stays as it is.
 TEST(Affinity, IsWhatAThreadWasToldToStayOn) {
   std::thread([] {
     const int last = affinity().back();

@@ -48,8 +48,8 @@ void check_softmax(DType type, std::size_t rows, std::size_t columns, std::size_
     const Values v = head(x, row, columns, seen), g = head(dy, row, columns, seen);
     const Values wanted = softmax_of(v, scale);
     const Values slope = slopes(v, [&](const Values& at) { return product(softmax_of(at, scale), g); });
-    // Each exponential has its own error of 2.2 u, and those of its argument. This counts twice: for the term and for
-    // the sum.
+    // Each exponential has its own error of 2.2 u and that of its argument. Both count twice: in the term and in the
+    // sum.
     const double relative = (2 * (2.2 + 4 * reach) + along(columns) + 3) * u;
     // The gradient starts from y as it was stored.
     const double y_error = type == DType::f32 ? relative : 0x1p-8;

@@ -80,7 +80,7 @@ void expect_close(const Case& c) {
       }
       const double old = beta == 0 ? 0 : beta * r.before.get(i, j);
       const double exact = alpha * sum + old;
-      // Half of it: each of the two against the exact product.
+      // The bound is for the difference of the two results. Each of them lies within half of it from the exact product.
       const double half =
           matmul_bound(c.shape.k, std::fabs(alpha) * magnitude + std::fabs(old), std::fabs(alpha) * sizes, alpha) / 2;
       for (const Stored* s : {&r.fast, &r.truth}) {

@@ -36,7 +36,7 @@ TEST(Twins, EqualTheTruthAtAllAlignments) {
       for (std::size_t offset = 0; offset < 64; ++offset) compare(kernel, 70 + offset % 5 * 31, offset, offset * 11);
 }
 
-// Where nothing is NaN, twins take another path.
+// Twins have their fastest paths for numbers of middling size.
 TEST(Twins, EqualTheTruthOfPlainNumbers) {
   for (const auto& [name, kernel] : kernels())
     if (has_twin(kernel))

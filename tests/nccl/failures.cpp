@@ -285,7 +285,7 @@ TEST(NcclFails, WhatCannotBeMadeOrDividedIsToldInTheArgumentsNames) {
                       "excludeRanksList[1] is 5: expected a rank, 0 to 1"));
   EXPECT_TRUE(refused(ncclCommShrink(c[0], own, 2, &made, nullptr, NCCL_SHRINK_ABORT), bad,
                       "excludeRanksList[1] is 0, which is the rank that calls"));
-  EXPECT_EQ(state_of(c[0]), ncclSuccess);  // nothing was aborted for what could not be done
+  EXPECT_EQ(state_of(c[0]), ncclSuccess);  // the refused shrinks have aborted nothing
   EXPECT_TRUE(refused(ncclCommInitRank(&made, -1, id, 0), bad, "nranks -1: expected at least 1"));
   EXPECT_TRUE(refused(ncclCommInitRankScalable(&made, 2, 3, 1, &id, nullptr), bad, "myrank 3 of nranks 2"));
   EXPECT_TRUE(refused(ncclCommInitRankScalable(nullptr, 2, 1, 1, &id, nullptr), bad, "newcomm is NULL"));

@@ -52,7 +52,7 @@ TEST(CudaNarrow, PatternsMeanWhatTheLibraryTakesThemFor) {
 TEST(CudaNarrow, RoundToTheNearestWithTiesToEven) {
   EXPECT_EQ(__float2half(1 + 0x1p-11F).pattern, 0x3C00);
   EXPECT_EQ(__float2half(1 + 3 * 0x1p-11F).pattern, 0x3C02);
-  EXPECT_EQ(__double2half(1 + 0x1p-11 + 0x1p-40).pattern, 0x3C01);  // once, not by way of float
+  EXPECT_EQ(__double2half(1 + 0x1p-11 + 0x1p-40).pattern, 0x3C01);  // rounded once, not to float first
   EXPECT_EQ(__float2half(65519.9F).pattern, 0x7BFF);
   EXPECT_EQ(__float2half(65520.F).pattern, 0x7C00);
   EXPECT_EQ(__float2half(0x1p-25F).pattern, 0);

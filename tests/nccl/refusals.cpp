@@ -223,7 +223,7 @@ TEST(NcclRefuses, FieldsThatAskForWhatIsNotHere) {
   EXPECT_TRUE(refused(split(&later.known), bad, "a field at byte 136"));
 }
 
-// As programs of NCCL 2.14 have it, where the struct ended with `blocking`.
+// Programs of NCCL 2.14 have a struct that ends with `blocking`.
 TEST(NcclRefuses, NoConfigOfAnOlderProgram) {
   struct Shorter {
     std::size_t size;

@@ -1,5 +1,5 @@
-// Rewrites a schedule without changing its meaning: tags are renumbered on every lane, and steps are listed in any
-// order that their waits allow. A correct schedule stays correct.
+// Rewrites a schedule without changing its meaning: the transfers from one rank to another on one channel exchange
+// their tags at random, and steps are listed in any order that their waits allow. A correct schedule stays correct.
 #pragma once
 #include <algorithm>
 #include <map>

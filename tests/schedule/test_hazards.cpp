@@ -48,8 +48,8 @@ void expect_known(const HazardTracker& hazards, const std::vector<Cell>& cells, 
   ASSERT_EQ(hazards.written(run) == HazardTracker::Written::all, written == run.count);
 }
 
-// Runs begin anywhere, or, in every second round, at multiples of their length, as others do. Short runs cut the cells
-// into more pieces than a block holds.
+// Runs begin anywhere, or, in every second round, are equally long and begin at multiples of their length, so that many
+// coincide. Short runs cut the cells into more pieces than a block holds.
 TEST(HazardTracker, AreThoseOfEachCell) {
   constexpr std::int64_t all = 3000;
   for (int round = 0; round < 60; ++round) {

@@ -23,7 +23,7 @@ struct Case {
   const char* algorithm;
   Request request;
   double transfers;  // equal ones that the larger buffer is divided into
-  double most;       // relative difference of the two models: more where transfers meet on a link
+  double most;       // limit for the relative difference of the two models: higher where transfers share a link
   const char* fault = nullptr;
 };
 

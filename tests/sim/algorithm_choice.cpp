@@ -205,7 +205,7 @@ TEST(AlgorithmChoice, WhatIsTooLargeIsSaid) {
   EXPECT_FALSE(fastest(pricer, {}, 1e6).has_value());
 }
 
-// With no effort left, only the first price is waited for, and the other configs stay undecided.
+// With a budget of 0 the search ends once one config has been priced, and the other configs stay undecided.
 TEST(AlgorithmChoice, ItsEffortIsBounded) {
   const Machine machine = machine_named("torus:4x4");
   Pricer pricer(machine, groups_of(machine).front(), {});
@@ -218,7 +218,8 @@ TEST(AlgorithmChoice, ItsEffortIsBounded) {
   EXPECT_LT(hasty.priced, whole.priced + whole.others.size());
 }
 
-// halving_doubling is priced soonest, as it has few steps, but takes several times as long as torus.
+// With a small budget the choice must still take less than 1.5 times as long as torus. halving_doubling is priced
+// soonest, as it has few steps, but takes several times as long.
 TEST(AlgorithmChoice, WhereTheEffortIsUsedUpTheMostPromisingWayIsPriced) {
   const Machine machine = machine_named("torus:16x16x10");
   Pricer pricer(machine, groups_of(machine).front(), {.operation = {.collective = all_gather}});

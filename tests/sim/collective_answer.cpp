@@ -43,8 +43,8 @@ TEST(CollectiveAnswer, IsTheChoiceAndItsPriceWithItsInterval) {
 }
 
 // Cases whose ranges would reach below zero. Either several figures each take most of the time away, so that the root
-// of their squares' sum exceeds the time; or a collective on one launch takes less time than the uncertainty of the
-// usual launch's figures.
+// of their squares' sum exceeds the time; or a collective that is launched another way takes less time than the
+// uncertainty of the usual launch's figures.
 TEST(CollectiveAnswer, NoTimeIsBelowZero) {
   struct Case {
     const char *machine, *algorithm;
@@ -94,7 +94,7 @@ TEST(CollectiveAnswer, IsTheSameForAScheduleAndForTheWayThatMakesIt) {
   EXPECT_EQ(a.interval.high, b.interval.high);
   ASSERT_TRUE(a.seen && b.seen);
   EXPECT_GT(a.seen->timeline.spans.size(), 0U);
-  // Only one rank is simulated where the config folds, and all where the schedule was written out.
+  // If a config is asked for, its run may be folded and simulates one rank; for a given schedule all are simulated.
   EXPECT_LE(a.seen->gone_through, b.seen->gone_through);
   double all = 0;
   for (const double bytes : b.carried) all += bytes;

@@ -56,7 +56,7 @@ TEST(EventQueue, CrowdsAtOneInstantStayCheap) {
   EventQueue<int> queue;
   for (const Time time : {900, 700, 500, 300, 100, 600, 100, 300})
     for (int i = 0; i < crowd; ++i) queue.push(time, i);
-  for (int i = 0; i < crowd; ++i) {  // one at a time, before all the crowds
+  for (int i = 0; i < crowd; ++i) {  // each is earlier than all crowds, and is popped at once
     queue.push(i / 4'000, i);
     ASSERT_EQ(queue.pop(), i);
   }

@@ -195,7 +195,7 @@ TEST(FoldedTraces, FaultsAreLeftToWhoReadsAll) {
   traces.bytes[5].pop_back();
   EXPECT_FALSE(traces.alike());
   traces = traces_of({2, 2, 2});
-  traces.bytes[7] = traces.bytes[3];  // it says that it is another rank
+  traces.bytes[7] = traces.bytes[3];  // the trace of rank 7 says that it is rank 3's
   EXPECT_FALSE(traces.alike());
   EXPECT_THROW(traces.all(), std::invalid_argument);
 }

@@ -84,10 +84,10 @@ TEST(GroupFolding, KeepsApartWhatDiffers) {
     return one.simulated;
   };
   EXPECT_LT(simulated(machine, groups_of(64, 4, 16, 100)), 64);
-  EXPECT_EQ(simulated(machine, {{0, 16, 48, 32}}), 4);             // no even distances
+  EXPECT_EQ(simulated(machine, {{0, 16, 48, 32}}), 4);             // the ranks are not evenly spaced
   EXPECT_EQ(simulated(machine, {{0, 1, 2, 3}, {2, 3, 4, 5}}), 8);  // a rank is in both
-  EXPECT_EQ(simulated(machine, {{0, 1, 2, 3}, {5, 6, 7, 8}}), 8);  // no renaming makes one the other
-  EXPECT_EQ(simulated(machine, {{0, 1, 2, 3}, {4, 5, 7, 6}}), 8);  // in another order
+  EXPECT_EQ(simulated(machine, {{0, 1, 2, 3}, {5, 6, 7, 8}}), 8);  // no renaming of ranks maps one to the other
+  EXPECT_EQ(simulated(machine, {{0, 1, 2, 3}, {4, 5, 7, 6}}), 8);  // the second is in another order
   MachineSpec slow = machine.spec();
   what_if(slow, "straggler:3:0.5");
   EXPECT_EQ(simulated(Machine(slow), groups_of(64, 4, 16, 100)), 64);

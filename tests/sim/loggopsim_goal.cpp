@@ -18,7 +18,7 @@ std::string two(const std::string& first, const std::string& second) {
   return fmt::format("num_ranks 2\nrank 0 {{\n{}\n}}\nrank 1 {{\n{}\n}}\n", first, second);
 }
 
-// L 2500, o 1500, g 1000, G 6: by hand.
+// The times are computed by hand from the usual parameters: L 2500, o 1500, g 1000, G 6.
 TEST(Goal, IsPlayedByLogGops) {
   EXPECT_EQ(ends(two("l1: send 1b to 1 tag 7", "l1: recv 1b from 0 tag 7")), (std::vector<double>{1500, 5500}));
   EXPECT_EQ(ends(two("send 1001b to 1", "recv 1001b from 0")), (std::vector<double>{1500, 11500}));

@@ -63,7 +63,7 @@ TEST(Machine, TorusTakesTheShortWayDimensionByDimension) {
   EXPECT_EQ(way(m, 0, 7).size(), 1U);
   EXPECT_EQ(way(m, 0, 3 + 8 * 5).size(), 6U);
   EXPECT_EQ(m.resource_name(way(m, 0, 7)[0]), "torus x- of chip 0");
-  EXPECT_EQ(way(m, 0, 4)[0], way(m, 0, 1)[0]);  // both are equally short: forwards
+  EXPECT_EQ(way(m, 0, 4)[0], way(m, 0, 1)[0]);  // of two equally short ways it takes the forward one
 }
 
 TEST(Machine, GoesRoundDeadLinks) {
@@ -79,7 +79,8 @@ TEST(Machine, GoesRoundDeadLinks) {
             "no way that is tried leads from rank 0 to 1 round the dead links");
 }
 
-// A dead link of any level is gone round, also where a level joins only equal places of the one inside.
+// Routes go round a dead link of any level, also where a level joins only chips that have the same position in the
+// inner levels.
 TEST(Machine, GoesRoundDeadLinksOfEveryLevel) {
   for (const char* name :
        {"torus:4x4/ring:4", "mesh:4x4", "mesh:2x4x4", "ring:4/ring:3/mesh:2x2", "full:4/torus:4x4"}) {

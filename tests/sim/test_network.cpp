@@ -200,7 +200,7 @@ TEST(FlowNetwork, TheOrderOfStartsDoesNotMatter) {
   }
 }
 
-constexpr double fine = 1.0 / 4096;  // twice what a level may be off
+constexpr double fine = 1.0 / 4096;  // twice the relative error that a level may have
 
 // Flows that each use none, one or several of a few resources; many use each resource.
 std::vector<Transfer> crowd(std::mt19937& random, std::uint32_t resources, int count) {

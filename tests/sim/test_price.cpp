@@ -142,7 +142,7 @@ TEST(Price, ADirectExchangeAlongATorusIsSimulatedByOneRank) {
   EXPECT_EQ(usual_dims("direct", machine_named("torus:4x4"), 16), (std::vector<Rank>{16}));
 }
 
-// The exchange's 992 transfers and 32 copies need 60 KB. Where it folds, the memory for one rank's is enough.
+// The exchange's 992 transfers and 32 copies need 60 KB. If it folds, only one rank's are held, and less is enough.
 TEST(Price, AnExchangeThatDoesNotFitInMemoryIsRefusedAtOnce) {
   const Machine m = machine_named("torus:4x8");
   for (const auto& [name, advice] : {std::pair("direct", "it folded, fewer ranks"), {"pairwise", "fewer ranks"}}) {
@@ -218,7 +218,7 @@ TEST(Price, NothingBeatsTheBounds) {
         "torus:3x3",       "torus:2x3",      "switch:3", "fattree:2x3", "dragonfly:2x1x3", "cores:2/ring:3",
         "ring:3/switch:3", "switch:2/ring:3"})
     expect_nothing_beats_the_bounds(machine_named(name));
-  // The last leaf has free places, and leaves have fewer ways up than units.
+  // The last leaf is not full, and a leaf's uplinks carry only an eighth of what its units can send.
   MachineSpec clos = machine_spec("clos:10");
   for (const char* change : {"clos.radix=8", "clos.oversubscription=8"}) what_if(clos, change);
   expect_nothing_beats_the_bounds(Machine(std::move(clos)));

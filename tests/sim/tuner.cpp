@@ -55,7 +55,7 @@ TEST(Tuner, PriceIsTheOneOfPrice) {
   const Machine machine = machine_named("torus:4x4");
   Pricer pricer(machine, groups_of(machine).front(), {});
   const AlgorithmConfig config{"ring", 2};
-  for (const double bytes : {8.0, 1e3, 1e6, 1e8, 1e6}) {  // also twice, and with fewer elements than chunks
+  for (const double bytes : {8.0, 1e3, 1e6, 1e8, 1e6}) {  // one size twice; 8 bytes are fewer elements than chunks
     const auto request = pricer.request(config);
     const Price plain = price(schedule::algorithm_named("ring"), request, machine, {.bytes = bytes});
     EXPECT_EQ(pricer.price(config, bytes).time, plain.time) << bytes;

@@ -138,7 +138,7 @@ TEST(WrongAlgorithm, IsInNothingThatASearchGives) {
       "some fixed, some found, 0 with it\n(.|\n)*left out forgets_the_last does all_reduce wrong: on 2x2 ");
 }
 
-// No algorithm of the project is refused for want of a small form.
+// None of the project's algorithms is refused: for many ranks, schedules are proved on a small form of the machine.
 TEST(WrongAlgorithm, IsNoneOfTheProjects) {
   for (const char* name : {"trn1.32xlarge", "trn2.48xlarge x 3", "torus:48x48x48", "torus:5x7"}) {
     const Machine machine(machine_spec(name));

@@ -24,8 +24,8 @@ TEST(Printable, BytesThatAreNoTextAreSpelledOut) {
             "\\xffa");
   EXPECT_EQ(printable("\xe2\x82"), "\\xe2\\x82");                    // cut short
   EXPECT_EQ(printable("\xc0\xaf"), "\\xc0\\xaf");                    // overlong
-  EXPECT_EQ(printable("\xed\xa0\x80"), "\\xed\\xa0\\x80");           // half of a pair
-  EXPECT_EQ(printable("\xf4\x90\x80\x80"), "\\xf4\\x90\\x80\\x80");  // beyond the last
+  EXPECT_EQ(printable("\xed\xa0\x80"), "\\xed\\xa0\\x80");           // half of a surrogate pair
+  EXPECT_EQ(printable("\xf4\x90\x80\x80"), "\\xf4\\x90\\x80\\x80");  // beyond the last code point
 }
 
 TEST(Printable, AFileWithAZeroByteIsNoText) {

@@ -272,7 +272,7 @@ TEST(Keys, AConfigurationOfHuggingFaceIsWrittenAsItIsRead) {
   JobConfig c;
   apply_hf_text(c, "config.json", base);
   JobConfig adapted = c;
-  adapted.step.lora.rank = 4;  // adapters are merged into the weights
+  adapted.step.lora.rank = 4;  // no field says so: adapters are merged into the weights
   EXPECT_EQ(hf_config_text(adapted.step, base, "bfloat16"), hf_config_text(c.step, base, "bfloat16"));
   for (std::size_t layers : {c.step.model.num_layers, std::size_t{5}}) {
     c.step.model.num_layers = layers;

@@ -27,7 +27,7 @@ struct Made {
 
 struct Case {
   std::string name;
-  AttentionShape shape;  // of the whole
+  AttentionShape shape;  // of the whole sequence
   Rank ranks = 2;
   std::vector<std::int32_t> starts = {};
   ProbabilityDropout dropout = {};

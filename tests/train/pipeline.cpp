@@ -81,7 +81,8 @@ TEST(Pipeline, UnevenStagesIdleMore) {
 }
 
 TEST(Pipeline, InterleavingDividesTheBubble) {
-  // A chunk's passes take 1 and 2, and a stage's V times as much. Divided by V, a stage's passes take 1 and 2.
+  // A chunk's passes take 1 and 2 units, those of a rank's V chunks together V and 2 V. Divided by V, the times are
+  // those of ranks whose passes take 1 and 2.
   const auto end = [](std::int32_t ranks, std::int32_t chunks, std::int32_t micro) {
     return static_cast<double>(
                simulate(pipeline_schedule("interleaved", {ranks, chunks, micro}), {}, MessageMode::buffered).end) /
@@ -109,7 +110,8 @@ TEST(Pipeline, ZeroBubbleH1LeavesAThirdOfTheBubble) {
 }
 
 TEST(Pipeline, ZeroBubbleVIdlesForLittleMoreThanTheWayDown) {
-  // Times are in halves of a stage's pass. The last rank cannot begin before the time ranks - 1.
+  // A rank has two chunks, so a unit of time is half of its forward pass. The last rank begins ranks - 1 units after
+  // the first one, or later.
   for (const auto& [ranks, micro] : {std::pair{4, 8}, {4, 16}, {8, 32}, {16, 64}}) {
     const PipelineTiming t = simulate(pipeline_schedule("zb-v", {ranks, 2, micro}), {}, MessageMode::buffered);
     EXPECT_GE(t.end, 6 * micro + ranks - 1);

@@ -34,7 +34,7 @@ sim::MachineSpec asked_machine(const std::string& typed, const std::vector<std::
   for (const std::string& change : what_if) sim::what_if(spec, change);
   try {
     sim::Machine{spec};
-  } catch (const std::invalid_argument& error) {  // it names a figure or a level, but not the machine
+  } catch (const std::invalid_argument& error) {  // its message names a figure or a level, but no machine
     text::refuse("machine {}: {}", typed, error.what());
   }
   note("machine", typed, what_if, sim::figures_digest(spec));

@@ -1,4 +1,5 @@
-// The simulated machine or chip of the command line, noted as what the command's results depend on.
+// Reads the simulated machine or chip that the command line names, and records it in the origin of the command's
+// output.
 #pragma once
 
 #include <string>
@@ -16,7 +17,7 @@ inline constexpr const char* figures_help =
 // digest of its figures. `figures`: a file whose figures replace the machine's before the what-ifs apply; empty: none.
 sim::MachineSpec asked_machine(const std::string& typed, const std::vector<std::string>& what_if = {},
                                const std::string& era = "", const std::string& figures = "");
-// The same machine without what-ifs; nothing is noted.
+// Like asked_machine() without what-ifs, but adds nothing to the output's origin.
 sim::MachineSpec machine_with(const std::string& typed, const std::string& figures);
 
 // The warning in every answer about a machine whose figures are all assumed; "" for other machines.

@@ -11,7 +11,7 @@ namespace trellis::tools {
 
 void add_noise_options(CLI::App&, sim::NoiseOptions&);
 
-void note_seed(const sim::NoiseOptions&);                         // in the origin of the output, where delays are drawn
+void note_seed(const sim::NoiseOptions&);                         // puts it into the output's origin, if there is noise
 std::string noise_words(const sim::NoisyTimes&);                  // "13 us to 17 us, half of 100 up to 15 us, ..."
 void put_noise(nlohmann::ordered_json&, const sim::NoisyTimes&);  // writes nothing when there are no times
 

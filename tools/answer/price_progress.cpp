@@ -9,10 +9,10 @@
 namespace trellis::tools {
 namespace {
 
-constexpr std::chrono::milliseconds between{200};   // between two checks by the work for a signal
-constexpr std::chrono::milliseconds look{50};       // between two checks by InterruptWatchdog for a signal
-constexpr std::chrono::milliseconds patience{800};  // from a signal until work that ignores it is ended
-constexpr std::chrono::milliseconds telling{5000};  // the same once results are about to be printed
+constexpr std::chrono::milliseconds between{200};   // between two checks for a signal by PriceProgress
+constexpr std::chrono::milliseconds look{50};       // between two checks for a signal by InterruptWatchdog
+constexpr std::chrono::milliseconds patience{800};  // from a signal until InterruptWatchdog ends the process
+constexpr std::chrono::milliseconds telling{5000};  // the same if results are about to be printed
 
 }  // namespace
 

@@ -20,7 +20,7 @@ class InterruptWatchdog {
   explicit InterruptWatchdog(const InterruptPoller&);  // must outlive it
 
   void has_results();  // results will be printed soon: the process gets more time
-  void over();         // from now on the process is not ended
+  void over();         // from now on a signal does not end the process
 
  private:
   void run(const std::stop_token&);

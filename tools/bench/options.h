@@ -1,4 +1,5 @@
-// The flags of nccl-tests and our own, as typed, and their meaning together.
+// The flags of trellis bench, those of nccl-tests and our own: their values as typed, and the settings that follow from
+// all of them.
 #pragma once
 
 #include <map>

@@ -136,7 +136,8 @@ class Subjects {
   std::vector<std::string> sources_, left_;
 };
 
-// The figures of all measurements, each once. Where measurements differ in a figure, the first one's counts.
+// The figures that the measurements' times depend on, each once. If measurements differ in a figure's value or range,
+// those of the first one are taken.
 std::vector<FreeMachineFigure> free_in(const std::vector<CalibrationPoint>& all, const std::vector<std::string>& only) {
   std::vector<FreeMachineFigure> free;
   for (const CalibrationPoint& s : all)
@@ -161,8 +162,9 @@ Sizes sizes_of(const std::vector<double>& errors) {
   return {measure::value_at(sizes, 0.5), measure::value_at(sizes, 0.9), measure::value_at(sizes, 1)};
 }
 
-// The factor within which four of five steps lie from the times of fits that left them out. The next step will be one
-// more than these n, so the quantile is taken of n + 1, as in conformal prediction.
+// The factor by which a step's predicted time is off in at most four of five cases, if the fit left the step's group
+// out. As a further step comes to the n measured ones, the quantile is taken of n + 1 values, as in conformal
+// prediction.
 std::optional<double> spread_of(const std::vector<CalibrationPoint>& all, const CalibrationResult& c) {
   std::vector<double> sizes;
   std::set<std::string> groups;

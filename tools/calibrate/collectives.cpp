@@ -60,8 +60,8 @@ class TimedCollective {
     const std::string& era = pricer_.settings().era;
     const std::string launch = fmt::format("era.{}.launch", era.empty() ? machine_.spec().era : era);
     if (machine_.spec().figures.has(launch)) {
-      // It is not known what starts collectives there, so the launch may take any time up to twice the figure, or up to
-      // usual_launch if that is more.
+      // It is not known what launched the measured collective, so the launch may take any time up to twice the figure,
+      // or up to usual_launch if that is more.
       const sim::Figure& f = machine_.spec().figures.at(launch);
       all.push_back({{launch, f.value, 0, std::max(2 * f.value, usual_launch), 0, 1}, f.dimension});
     }

@@ -24,7 +24,8 @@ std::vector<FreeMachineFigure> free_in(FittableStep& step) {
       all.push_back({{key, figure.value, figure.low, figure.high, least, most}, figure.dimension});
   };
   if (f.has("step.level")) {
-    // step.level: computation's time relative to the formulas. It may vary as much as a step's time does.
+    // step.level is a factor on the formulas' times of computation. Its assumed range is as wide as that of a step's
+    // time.
     const double level = f.number("step.level"), spread = step.spread();
     all.push_back({{"step.level", level, level / spread, level * spread, 0, 0}, sim::Dimension::number});
   }

@@ -77,8 +77,8 @@ void add(CLI::App& app, Options& o) {
   app.add_option("program", o.job.program, "The program and its arguments, after --");
 }
 
-// Reserves a free port, so that no one else gets it before rank 0 listens. A socket that is bound without listening
-// does not prevent another from listening.
+// Reserves a free port for rank 0 by binding a socket to it, so that the system gives the port to nobody else. The
+// socket does not listen, so rank 0 can still bind the port (SO_REUSEADDR) and listen.
 net::Descriptor reserve_port(int& port) {
   net::Descriptor socket = net::bound_to(net::addresses_of("127.0.0.1", 0).front(), SOCK_STREAM);
   if (!socket) throw std::system_error(errno, std::generic_category(), "a free port");

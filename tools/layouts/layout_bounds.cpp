@@ -77,7 +77,8 @@ class LayoutBounds::Known {
                          split}];
     }
     std::call_once(entry->once, [&] {
-      // The small pipeline has another number of data-parallel ranks, among which experts may not be divisible.
+      // The pipeline laid out here may be shorter or longer than l's, so it has another number of data-parallel ranks,
+      // which the expert-parallel size need not divide.
       if (machine.ranks() / l.strategy.tensor / ranks % l.strategy.expert != 0) return;
       StepLayout small = l;
       small.strategy.pipeline = ranks, small.strategy.virtual_pipeline = 1, small.strategy.zero1 = false;
@@ -148,7 +149,7 @@ class LayoutBounds::Known {
 
 namespace {
 
-// A rank's stages, and their times and bytes together.
+// The bounds on a rank's time and memory, computed from the amounts of work and memory of its stages.
 class RankBound {
  public:
   using Known = LayoutBounds::Known;

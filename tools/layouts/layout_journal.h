@@ -10,8 +10,8 @@ namespace trellis::tools {
 
 class LayoutJournal {
  public:
-  // Empty: nothing is kept. `fingerprint`: of all that a price depends on but the layout. Throws invalid_argument for a
-  // file that is something else, or of another search.
+  // `path`: the file; empty: nothing is kept. `fingerprint`: of everything that a price depends on except the layout.
+  // Throws invalid_argument if the file is no such journal, or one with another fingerprint.
   LayoutJournal(std::string path, const std::string& fingerprint);
 
   bool known(PricedLayout&) const;

@@ -47,8 +47,8 @@ struct SearchControl {
 LayoutSearchResult search_layouts(const train::StepConfig&, const sim::Machine&, const sim::StepOptions&,
                                   const SearchControl&);
 
-// The ends of the machine's uncertain figures at which another layout is faster than the first, and by how much:
-// "step.exposed.tensor = 0.42: X by 1.2%".
+// Tries the lowest and the highest value of each uncertain figure of the machine. Returns those with which another
+// layout is faster than `first`, and by how much: "step.exposed.tensor = 0.42: X by 1.2%".
 std::vector<std::string> reversals(const train::StepConfig&, const sim::Machine&, const sim::StepOptions&,
                                    const StepLayout& first, const std::vector<StepLayout>& others);
 

@@ -25,7 +25,7 @@ std::string search_text(const SearchedMachine&, std::size_t most);
 std::string search_json(const std::vector<SearchedMachine>&, std::size_t most);
 // The best layout of each of several machines, and the machines that no other beats in both time and cost.
 std::string machines_text(const std::vector<SearchedMachine>&);
-// All priced layouts, by memory and time, and the front of those that no other beats in both.
+// All priced layouts as points by memory and time, and the Pareto front: those that no other beats in both.
 std::string front_picture(const std::vector<SearchedMachine>&);
 
 }  // namespace trellis::tools

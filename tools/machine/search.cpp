@@ -87,12 +87,12 @@ std::string table_text(const char* name, const std::vector<ConfigCost>& costs, s
   return table.text();
 }
 
-// The best of everything that was tried.
+// The fastest candidate of the search: an algorithm's config, or a synthesised schedule.
 struct Found {
   std::string name;
   sim::Time time = 0;
   schedule::Schedule schedule;
-  std::string again;  // the command that makes it again
+  std::string again;  // the command that makes the schedule again; empty for a synthesised one
 };
 
 std::string reproduced_by(const Pricer& pricer, const AlgorithmConfig& config) {

@@ -18,7 +18,7 @@ class SweepJournal {
 
   std::vector<sim::ConfigCost> known(const sim::SweepSpec&) const;  // from the files of all ranks, as they are now
   std::vector<sim::ConfigCost> slower(
-      const sim::SweepSpec&) const;  // the same for points given up: times that they exceed
+      const sim::SweepSpec&) const;  // the same for points given up early, each with a time that it exceeds
   void keep(const sim::SweepSpec&, const sim::ConfigCost&);
   void keep_slower(const sim::SweepSpec&, const sim::ConfigCost&);
   void join(const sim::SweepSpec&);  // copies into this rank's file what only other ranks' files have

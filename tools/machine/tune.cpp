@@ -335,7 +335,7 @@ int explain(const Options& o) {
   progress.clear();
   std::vector<ConfigCost> costs = sim::sweep(machine, s, {.threads = threads_for(o)});
   std::ranges::sort(costs, {},
-                    [](const ConfigCost& c) { return std::pair(c.time, c.config); });  // independent of threads
+                    [](const ConfigCost& c) { return std::pair(c.time, c.config); });  // whatever the number of threads
   if (costs.empty()) text::refuse("no algorithm serves {} there", o.explain[0]);
   Table table("costs", {left("algorithm"), {"time", "s"}, {"of the fastest"}});
   std::set<std::string> seen;
@@ -351,7 +351,7 @@ int explain(const Options& o) {
   sim::PricingSession priced(machine.spec());
   std::string text = fmt::format("{}{} of {} on {} ranks of {}\n", fmt::join(wrong, ""), o.explain[0],
                                  sim_bytes_text(bytes), group.ranks(), machine.name());
-  sim::LowerBounds bounds;  // the lower bounds that the report gives: of the fastest config
+  sim::LowerBounds bounds;  // those of the fastest config, for the report
   for (const AlgorithmConfig& config : two) {
     sim::CollectiveQuestion question = sim::question_for(s, config, bytes);
     question.path = true;

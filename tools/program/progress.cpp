@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::chrono::milliseconds on_a_terminal{200};  // between two updates of the line
 constexpr std::chrono::seconds in_a_log{10};
-constexpr double foreseeable = 0.01, patience = 1;  // part done and seconds from which on the time left is shown
+constexpr double foreseeable = 0.01, patience = 1;  // fraction done and seconds passed before the time left is shown
 
 bool wanted_in_a_log() {
   const char* const word = std::getenv("TRELLIS_PROGRESS");
@@ -96,7 +96,7 @@ void Progress::next(const std::string& what) {
   const std::lock_guard lock(mutex_);
   ++done_;
   what_ = all_ > 0 ? fmt::format("{}/{} {}", done_, all_, what) : fmt::format("{} {}", done_, what);
-  const std::size_t own = done_ - 1 - skipped_;  // those before it that took time
+  const std::size_t own = done_ - 1 - skipped_;  // the parts that ended before this one, except skipped ones
   if (all_ > skipped_) part_ = static_cast<double>(own) / static_cast<double>(all_ - skipped_);
   if (shown_ && terminal_) show();
 }

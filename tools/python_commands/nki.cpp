@@ -1,4 +1,4 @@
-// trellis nki: hands over to the Python package, which runs NKI kernels.
+// trellis nki: execs `python -m trellis.nki`, which runs NKI kernels.
 #include "tools/program/command.h"
 #include "tools/python_commands/python_command.h"
 

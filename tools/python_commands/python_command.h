@@ -1,4 +1,4 @@
-// Commands that the Python package answers: the program hands over to an interpreter that has it.
+// Commands that the Python package implements: the program execs a Python interpreter that has the package.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// trellis simulate: hands over to the Python package, which runs PyTorch jobs.
+// trellis simulate: execs `python -m trellis.simulate`, which runs PyTorch jobs.
 #include "tools/program/command.h"
 #include "tools/python_commands/python_command.h"
 

@@ -71,7 +71,7 @@ void add_requests(const schedule::Algorithm& algorithm, Collective collective, R
     for (const bool in_place : {false, true})
       for (const std::int32_t channels : {1, 2})
         for (const std::int32_t segments : {1, 2}) {
-          // With many ranks, two channels are tried only with two segments, and these on one row and one grid only.
+          // With many ranks, besides one channel with one segment only two with two are tried, on one row and one grid.
           const bool plain = channels == 1 && segments == 1;
           const bool familiar = dims == all_shapes[0] || (all_shapes.size() > 1 && dims == all_shapes[1]);
           if (ranks > few && !plain && (channels != segments || !familiar)) continue;

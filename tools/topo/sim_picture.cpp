@@ -61,7 +61,7 @@ class Drawing {
     Svg svg(width, height, style, title_);
     svg.open("machine");
     svg.text({margin, 29}, title_, "class=\"title\"");
-    // SVG groups are not translated: elements are moved here.
+    // Moves the sketch to its place by changing its coordinates, as our SVG groups have no transform.
     const Point at{margin + std::max(0.0, (width - 2 * margin - sketch.size.x) / 2), heading};
     Sketch placed;
     placed.add(sketch, at);

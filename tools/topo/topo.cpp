@@ -99,8 +99,8 @@ bool is_simulated(const Options& o) {
   return true;
 }
 
-// The topology of other hosts, as this command prints it there: as text, in which hosts that are alike are shown once,
-// or as a JSON object by their names.
+// Runs this command on other hosts and joins what it prints there: text, in which hosts with equal output are shown
+// once, or one JSON object with a key for each host.
 std::string shown_on_hosts(const Options& o) {
   std::string command = fmt::format("{} topo show host{}", shell_word(path_of_this_program()), o.json ? " --json" : "");
   if (o.ranks) command += fmt::format(" -n {}", *o.ranks);

@@ -129,7 +129,8 @@ class Reading {
 
   std::string unknown(const std::string& key, const std::string& place) const {
     std::string near = text::nearest(key, known_);
-    // Else the key may have been put into the wrong section.
+    // If no known key is spelt like it, the key may be in the wrong section: suggests a known one with the same last
+    // part.
     for (const std::string& each : known_)
       if (near.empty() && each.substr(each.rfind('.') + 1) == key.substr(key.rfind('.') + 1)) near = each;
     return fmt::format(

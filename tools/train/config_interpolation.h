@@ -1,4 +1,5 @@
-// ${...} in the values of a configuration, by OmegaConf's rules: another key's value, a resolver, in words and nested.
+// Replaces ${...} in a configuration's values by OmegaConf's rules: with another key's value or a resolver's result. It
+// may stand within a longer text, and inside another ${...}.
 #pragma once
 
 #include <map>

@@ -91,7 +91,7 @@ void add_class(Table& table, const train::RankStep& step, const schedule::RankCl
   table.add(std::move(row));
 }
 
-// The schedule in time, by the FLOPs of its own stages.
+// Simulates the pipeline schedule, in which each pass takes a time in proportion to its FLOPs in this job.
 train::PipelineTiming timing_of(const train::PipelineSchedule& schedule, const std::vector<train::RankStep>& classes) {
   std::vector<train::StageCosts> costs(static_cast<std::size_t>(schedule.shape.stages()));
   for (std::int32_t p = 0; p < schedule.shape.ranks; ++p)

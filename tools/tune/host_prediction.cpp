@@ -43,7 +43,7 @@ std::string prediction_text(const HostPredictionOptions& asked) {
   const ccl::AlgorithmConfig selected = planner.choose(asked.call, false);
   const std::span<const ccl::PredictedTime> chosen_from = planner.predicted(asked.call);
   ccl::HostAlgorithmChooser chooser(asked.ranks, paths,
-                                    places);  // gives the times if the configuration or a table selects
+                                    places);  // for the times, if the planner has none: see chosen_from
   Table table("predictions",
               {left("algorithm"), {"time readable", "s"}, {"time slots", "s"}, {"of the fastest"}, {"selected"}});
   std::set<std::string> seen;

@@ -1,5 +1,5 @@
-// Published training records, compared with priced steps. What each was run with is data, and so are the rules for
-// records that contradict themselves. Figures are fitted again with each family of models left out.
+// Compares published training records with priced steps. A data file says what each record was run with, and which
+// records contradict themselves. Figures are fitted again with each family of models left out.
 #pragma once
 
 #include <functional>

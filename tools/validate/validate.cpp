@@ -214,7 +214,7 @@ std::vector<ComparedRecord> compared(const std::vector<Record>& records, const s
 
 int run(const Options& o) {
   std::vector<Record> records;
-  std::string setups;  // of the first file that has some beside it
+  std::string setups;  // training.json beside the first file that has one: how its records were run
   for (const std::string& file : record_files(o)) {
     const auto beside = std::filesystem::path(file).parent_path() / "training.json";
     if (setups.empty() && std::filesystem::exists(beside)) setups = read_input(beside.string());

@@ -14,12 +14,12 @@ namespace trellis::train {
 
 struct Proof {
   std::string fault;                             // empty: proved; or why not, or why the configuration does not fit
-  std::vector<schedule::PeakMemory> peaks = {};  // of a rank of each pipeline stage
+  std::vector<schedule::PeakMemory> peaks = {};  // of one rank of each class, in the order of classes_of()
   double seconds = 0;                            // how long making it took
   bool remembered = false;                       // it came from the cache
 };
 
-// Lays out every stage.
+// Makes the proof without looking in a cache: lays out every stage.
 Proof prove(const StepConfig&, Rank world);
 
 // Proofs on disk: ROOT/VERSION/KEY/ with `proof`, and `plan`, the step as text. Failed ones are remembered too.

@@ -1,5 +1,5 @@
-// A folder of checkpoints: one folder a tag, one file a rank in it. A tag is complete when it has `done`, which is
-// written last and lists the files.
+// A folder of checkpoints. Each checkpoint is a folder in it, called a tag, with a file of each rank. A tag is complete
+// when it has the file `done`, which is written last and lists the others.
 #pragma once
 
 #include <cstdint>

@@ -21,7 +21,8 @@ using nlohmann::json;
 
 namespace {
 
-// The files of a tokenizer, of its chat template and of the settings for generation.
+// Files that are copied from the folder HfExportOptions::like: those of a tokenizer, of its chat template and of the
+// settings for generation.
 constexpr const char* carried[] = {"tokenizer.json",     "tokenizer_config.json",
                                    "tokenizer.model",    "special_tokens_map.json",
                                    "added_tokens.json",  "vocab.json",

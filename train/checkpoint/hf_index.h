@@ -16,8 +16,8 @@ struct HfIndex {
   std::vector<std::pair<std::string, std::string>> tensors;  // each tensor and its file; empty: there is no index
 };
 
-// The text of an index; `file` is its name, for errors. Throws invalid_argument: it is no index, or the name of a file
-// leads out of the folder.
+// Parses the text of an index; `file` is its name, for errors. Throws invalid_argument: it is no index, or the name of
+// a file leads out of the folder.
 HfIndex parse_hf_index(const std::string& file, const std::string& text);
 
 // Throws invalid_argument that names what is missing.

@@ -16,7 +16,7 @@ namespace trellis::train {
 namespace {
 
 constexpr std::string_view master = "master:", first_of_two = "first_moment:";
-constexpr std::string_view moment_alone = "momentum:";  // SGD's momentum is a sum, while AdamW's first moment is a mean
+constexpr std::string_view moment_alone = "momentum:";  // of rules with one moment: SGD's is a sum, AdamW's a mean
 
 std::string first_moment(const OptimizerState& s) {
   return std::string(s.second == no_tensor ? moment_alone : first_of_two) + s.parameter->name;

@@ -19,7 +19,7 @@ namespace {
 using nlohmann::json;
 
 constexpr std::uint64_t most_side = std::uint64_t{1}
-                                    << 30;  // rows or columns, so that their product's bytes can be counted
+                                    << 30;  // rows or columns, so that a tensor's bytes fit into 64 bits
 
 const std::pair<const char*, DType> types[] = {
     {"F64", DType::f64}, {"F32", DType::f32}, {"F16", DType::f16}, {"BF16", DType::bf16}, {"I64", DType::i64},
@@ -36,7 +36,7 @@ json shape_of(const ShardTensor& t) {
   return json::array({t.slice.row_count, t.slice.column_count});
 }
 
-// Whole numbers of a text in the metadata; none, if the key is missing.
+// Parses the text that the metadata has under the key: `count` whole numbers. Returns none if the key is missing.
 std::vector<std::uint64_t> numbers(const json& meta, const std::string& key, std::size_t count) {
   const std::string text = meta.value(key, std::string());
   std::vector<std::uint64_t> all;

@@ -12,7 +12,7 @@ namespace {
 
 std::string quoted(const std::string& text) { return text.empty() ? "none" : text; }
 
-// Text as a checkpoint keeps it: JSON has no text but UTF-8, and paths may be of other bytes.
+// Text as a checkpoint keeps it: JSON holds only UTF-8, so other bytes, which a path may have, are replaced.
 std::string as_kept(const std::string& text) {
   using nlohmann::json;
   return json::parse(json(text).dump(-1, ' ', false, json::error_handler_t::replace)).get<std::string>();

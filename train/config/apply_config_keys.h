@@ -21,8 +21,8 @@ std::vector<std::string> known_keys();
 std::string canonical_key(std::string_view);  // the main name of a key that has several; throws as apply does
 bool is_section(std::string_view key);        // "data", "model.optim"
 
-// Sets what the key says. Throws invalid_argument: a value that the key does not take, with what was expected; a
-// feature that is not built, with a sentence. Returns a note if the key has no effect here, else an empty text. The key
+// Sets what the key says. Throws invalid_argument for a value that the key does not take, naming what was expected, and
+// for a feature that is not built, saying so. Returns a note if the key has no effect here, else an empty text. The key
 // must be known.
 std::string apply(JobConfig&, const KeyValue&);
 
@@ -42,7 +42,7 @@ enum class ChangeOnResume : std::uint8_t {
   silent,    // change it: nothing depends on it
   said,      // change it, and report the change
   course,    // change it only where training begins anew: what goes on depends on it (samples, the optimizer's state)
-  adapters,  // add adapters to weights that had none, where training begins anew; else never change it, as model
+  adapters,  // as `model`, but adapters may be added to weights without any, where training begins anew
   model,     // never change it: the weights would mean something else
 };
 

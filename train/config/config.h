@@ -12,10 +12,11 @@
 
 namespace trellis::train {
 
-// fp32: everything. bf16_sr: parameters in bf16, rounded stochastically, no masters. bf16: the same to nearest.
-// mixed: bf16 parameters beside fp32 masters. mixed_sr: computed as mixed; only hardware also rounds stochastically.
-// autocast: fp32 parameters; products in bf16, softmax, norms and losses in fp32, sums in the wider type. fp8, mxfp8:
-// the same, and factors of layers' projections rounded to 8 bits, with a scale a tensor, or for each 32 elements.
+// fp32: everything. bf16_sr: parameters in bf16, rounded stochastically, no masters. bf16: the same, rounded to
+// nearest. mixed: bf16 parameters beside fp32 masters. mixed_sr: computed as mixed; only hardware also rounds
+// stochastically. autocast: fp32 parameters; products in bf16, softmax, norms and losses in fp32, sums in the wider
+// type. fp8, mxfp8: as autocast, and factors of layers' projections are rounded to 8 bits, with a scale for each tensor
+// (fp8) or for each 32 elements (mxfp8).
 enum class Precision : std::uint8_t { fp32, bf16_sr, bf16, mixed, mixed_sr, autocast, fp8, mxfp8 };
 std::string_view name(Precision);
 constexpr bool casts(Precision p) { return p >= Precision::autocast; }
@@ -81,7 +82,8 @@ Derived derive(const StepConfig&, Rank world);
 // Empty without a context axis.
 std::string context_words(const StepConfig&);
 
-// Layers over stages: equal parts, the last ones get one more. Returns the size of each.
+// Divides layers among stages as evenly as possible: what is left over goes to the last stages, one layer each. Returns
+// how many layers each stage has.
 std::vector<std::size_t> auto_partition(std::size_t layers, std::size_t stages);
 
 }  // namespace trellis::train

@@ -15,7 +15,7 @@
 
 namespace trellis::train {
 
-// Bounds that keys of several lists have.
+// Upper bounds of values, for keys of several lists.
 inline constexpr double most_side = 1 << 28;  // of a tensor, in elements
 inline constexpr double most_steps = 1e15;    // every whole number up to it is a double
 
@@ -35,7 +35,8 @@ template <class T>
 concept Numeric = (std::is_arithmetic_v<T> && !std::is_same_v<T, bool>) ||
                   std::is_same_v<T, std::vector<std::size_t>> || std::is_same_v<T, std::vector<double>>;
 
-// get: the address of the setting in a JobConfig, constant or not.
+// Makes the key of a setting that is no number. get: returns the address of the setting in a JobConfig, constant or
+// not.
 template <class Get>
 requires(!Numeric<SettingOf<Get>>) ConfigKey key(std::string name, ChangeOnResume resumed, Get get) {
   return {.name = std::move(name),
@@ -48,7 +49,7 @@ requires(!Numeric<SettingOf<Get>>) ConfigKey key(std::string name, ChangeOnResum
           .text = [get](const JobConfig& c) { return text_of(*get(c)); }};
 }
 
-// Every number has a range.
+// The same for a number or a list of numbers, which must be in the range.
 template <class Get>
 requires Numeric<SettingOf<Get>> ConfigKey key(std::string name, ChangeOnResume resumed, AllowedRange range, Get get) {
   return {.name = name,

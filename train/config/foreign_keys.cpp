@@ -1,5 +1,5 @@
-// Keys of NxD Training, NeMo and Megatron without a counterpart here: read, with what they mean and why nothing depends
-// on them, or refused where something would.
+// Keys of NxD Training, NeMo and Megatron without a counterpart here. Most are accepted, with the reason why they have
+// no effect; the others are accepted only with the value that describes what is done here.
 #include "train/config/config_key.h"
 
 namespace trellis::train {

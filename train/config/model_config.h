@@ -46,7 +46,7 @@ struct ModelConfig {
   std::size_t sliding_window = 0;  // positions that attention sees, its own too; 0: all before
   bool qkv_bias = false;           // of llama: biases of queries, keys and values alone
   bool qk_norm = false;            // of llama: a norm of each head's queries and keys
-  bool parallel_residual = true;   // of gpt_neox: attention beside the perceptron
+  bool parallel_residual = true;   // of gpt_neox: attention and perceptron in parallel, not one after the other
 
   std::size_t kv_heads() const { return num_key_value_heads == 0 ? num_attention_heads : num_key_value_heads; }
   std::size_t inner() const { return intermediate_size == 0 ? 4 * hidden_size : intermediate_size; }
@@ -67,7 +67,7 @@ struct ExpertsConfig {
   std::size_t inner = 0;        // of an expert's perceptron; 0: the model's intermediate_size
   std::size_t frequency = 1;    // layers 0, frequency, ... have experts, the others a perceptron
   std::size_t first_layer = 0;  // layers before it have a perceptron
-  std::size_t shared = 0;       // experts that every token goes to beside the chosen ones: one perceptron of their size
+  std::size_t shared = 0;       // shared experts, for every token: one perceptron as wide as all of them together
   double capacity_factor = 0;   // an expert takes so many times its even share of a micro-batch's tokens; 0: all
   bool dropless = false;        // whatever the factor is, all tokens are taken
   RouterScore score = RouterScore::softmax;

@@ -10,7 +10,7 @@ namespace trellis::train {
 // Remembers the file whose code registers something. caller: an address in that code. False: it is the library's own.
 bool note_foreign_code(const void* caller);
 
-// Changes with the contents of the files that have registered something; empty: none has.
+// A checksum of the files whose code has registered something; empty: none has.
 std::string foreign_code();
 
 // A shared library must not throw while it is loaded, so a failed registration's fault is kept for check_foreign_code.

@@ -8,8 +8,9 @@
 
 namespace trellis::train {
 
-// Each source has its share of every 65,536 samples, spread evenly: after n samples it has had its weight's part
-// of n, to within one or so. Its own samples follow its own epochs. Weights are parts of their sum.
+// Each source has its share of every 65,536 samples, spread evenly: after n samples it has had its weight's part of n,
+// to within one or so. The samples of a source come epoch by epoch, in epochs of its own. Weights are divided by their
+// sum.
 class Blend : public DataSource {
  public:
   // Throws invalid_argument for no source, another number of weights, or a weight that is not above 0 or too small for
@@ -28,7 +29,7 @@ class Blend : public DataSource {
 
  private:
   std::vector<std::shared_ptr<const DataSource>> sources_;
-  std::vector<std::uint32_t> source_, rank_;  // by place in a round: the source, and which of its samples
+  std::vector<std::uint32_t> source_, rank_;  // by place in a round: the source, and which of its samples there
   std::vector<std::uint32_t> count_;          // samples of each source in a round
 };
 

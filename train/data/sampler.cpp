@@ -10,7 +10,7 @@
 namespace trellis::train {
 
 std::uint64_t permuted(std::uint64_t i, std::uint64_t n, std::uint64_t key) {
-  // A Feistel network on the smallest even number of bits that holds n, walked until it is below n again.
+  // A Feistel network on an even number of bits that hold n - 1, applied again until the result is below n.
   const int half = std::max(1, (static_cast<int>(std::bit_width(n - 1)) + 1) / 2);
   const std::uint64_t mask = (std::uint64_t{1} << half) - 1;
   do {

@@ -10,7 +10,7 @@
 namespace trellis::train {
 
 struct DocumentOptions {
-  bool whole_documents = false;  // a sample is a document, cut off or filled up; else files are one stream of tokens
+  bool whole_documents = false;  // a sample is a document, cut off or padded; else files are one stream of tokens
   bool mask_ends = false;        // no document's last token predicts the next one's first
 };
 
@@ -42,7 +42,7 @@ class Sampler : public DataSource {
   DocumentOptions options_;
 };
 
-// A permutation of 0 .. n-1 by a key, without memory.
+// Where a permutation of 0 .. n-1, chosen by the key, puts i. Computed without a table.
 std::uint64_t permuted(std::uint64_t i, std::uint64_t n, std::uint64_t key);
 
 }  // namespace trellis::train

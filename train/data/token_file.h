@@ -23,7 +23,7 @@ class TokenFile {
   std::size_t tokens() const { return tokens_; }
   // The first token of each document, and one past the last. A file without an index is one document.
   const std::vector<std::uint64_t>& documents() const { return documents_; }
-  bool tells_documents() const { return tells_documents_; }  // by an index, or as lines of JSON
+  bool tells_documents() const { return tells_documents_; }  // an index or lines of JSON mark documents
   // read() and read_counts() throw runtime_error where the file was cut short since it was opened.
   void read(std::size_t first, std::size_t count, std::int32_t* out) const;
   // Whether predicting each token counts for the loss; it does not for tokens of a prompt.

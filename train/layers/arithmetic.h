@@ -26,7 +26,7 @@ struct ProductOptions {
   std::string_view type = {};  // the priced type of its factors, where it differs from their type here
 };
 
-// c = alpha a b, or c += that. Both factors have one type.
+// c = alpha a b, or c += alpha a b. Both factors have one type.
 void product(Writer&, std::string_view name, Matrix a, Matrix b, TensorId c, const ProductOptions& = {});
 
 TensorId added(Writer&, std::string_view name, TensorId a, TensorId b);  // a + b, in the wider type

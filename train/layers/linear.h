@@ -48,8 +48,8 @@ class Adapter {
   // Adapts the weight NAME.weight; adapts nothing if the last word of the name is no target.
   Adapter(Writer&, Parameters&, const Adapters&, const std::string& name, std::size_t inputs, std::size_t outputs,
           Split, const std::optional<TensorPart>& = {});
-  void forward(Writer&, TensorId x, TensorId y) const;  // y += its part
-  // dx += times x its part. Returns what gradients() needs: the gradient of x A^T.
+  void forward(Writer&, TensorId x, TensorId y) const;  // y += the adapter's result
+  // dx += times x the gradient through the adapter. Returns what gradients() needs: the gradient of x A^T.
   TensorId backward(Writer&, TensorId dy, TensorId dx, float times = 1) const;
   void gradients(Writer&, TensorId dy, TensorId x, TensorId narrow) const;
   bool none() const { return a_ == nullptr; }

@@ -1,5 +1,5 @@
 // RMSNorm and LayerNorm of runs of `columns` elements: whole rows, or each head of a row. They communicate nothing;
-// where ranks have other rows or heads, their weights' gradients are partial sums.
+// where ranks have different rows or heads, their weights' gradients are partial sums.
 #pragma once
 
 #include "train/layers/parameter.h"

@@ -53,7 +53,7 @@ struct ParameterTypes {
   bool none_trained = false;
 };
 
-// What a tensor rank has of the rows or columns of a split that is not into equal parts.
+// A tensor rank's part of the rows or columns of a split, where the parts are not all equal.
 struct TensorPart {
   std::size_t first = 0, count = 0;
   int copies = 1;          // so many tensor ranks have it

@@ -137,8 +137,8 @@ Place Mesh::place(Rank r) const {
 }
 
 Groups Mesh::groups(Axis axis) const {
-  // The mesh as four sizes, outermost first; experts see data x context divided anew. A group runs along one axis, or
-  // two; groups are listed in the order of the others.
+  // The mesh as four sizes, outermost first; for the axes of experts, data x context is divided into expert_data x
+  // expert_model. A group runs along one or two of the four; groups are listed in the order of the remaining ones.
   const bool experts = axis == Axis::expert_model || axis == Axis::expert_data;
   const Rank both = shape_.data * shape_.context;
   const Rank sizes[4] = {shape_.pipeline, experts ? both / shape_.expert : shape_.data,

@@ -43,7 +43,8 @@ std::string_view name(Axis);
 // The axis along which ranks have the same weights and different tokens: data, or data and context together.
 Axis replica_axis(const MeshShape&);
 
-// The size of an axis's groups, and the index that a place has in its group. Not for kv and tied.
+// The size of an axis's groups, and the index that a place has in its group. Both throw invalid_argument for kv and
+// tied.
 Rank size_of(const MeshShape&, Axis);
 Rank index_of(const MeshShape&, Axis, const Place&);
 
@@ -58,8 +59,8 @@ class Mesh {
   Rank rank(const Place&) const;
   Place place(Rank) const;
 
-  // All groups of an axis, in the order in which every rank creates them. sharding: what ZeRO-1 divides optimizer state
-  // among: data and context together. Not kv and tied.
+  // All groups of an axis, in the order in which every rank creates them. The axis sharding joins data and context:
+  // ZeRO-1 divides optimizer state among its ranks. Throws invalid_argument for kv and tied.
   Groups groups(Axis) const;
   Group group(Axis, Rank) const;  // the group that the rank is in
 

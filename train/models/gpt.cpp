@@ -1,5 +1,6 @@
-// Two models of the GPT family, with LayerNorm, biases and GELU. gpt_neox: rotary positions for a part of each head,
-// and attention beside the perceptron or before it. gpt3: learned positions, and one after the other.
+// Two models of the GPT family, with LayerNorm, biases and GELU. gpt_neox: rotary positions for a part of each head;
+// attention and perceptron in parallel (parallel_residual) or one after the other. gpt3: learned positions; attention,
+// then the perceptron.
 #include <fmt/format.h>
 
 #include "train/models/ends.h"

@@ -1,4 +1,4 @@
-// A schedule's slots in a plain order.
+// Puts a schedule's slots into another order: all forward passes, then all backward passes.
 #pragma once
 
 #include "train/pipeline/schedule.h"

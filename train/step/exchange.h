@@ -14,7 +14,7 @@ using kernels::DType;
 using TensorId = std::int32_t;
 inline constexpr TensorId no_tensor = -1;
 
-// A part of a tensor, in elements; what is communicated.
+// Where the communicated elements of a tensor begin: at element `first`.
 struct Part {
   TensorId tensor = no_tensor;
   std::size_t first = 0;

@@ -21,7 +21,7 @@ class Gaps {
     for (auto gap = free_.begin(); gap != free_.end(); ++gap)
       if (gap->second >= bytes && (best == free_.end() || gap->second < best->second)) best = gap;
     if (best == free_.end()) {
-      // If the last gap reaches the end, what is taken begins in it.
+      // No gap is large enough: the memory grows, from the beginning of the last gap if that reaches the end.
       std::size_t at = end_;
       if (!free_.empty() && std::prev(free_.end())->first + std::prev(free_.end())->second == end_) {
         at = std::prev(free_.end())->first;

@@ -16,7 +16,7 @@ std::string_view name(Exchange::Kind k) {
 std::string_view name(Phase p) { return text::word_of(p, {"forward", "backward", "recompute", "update"}); }
 
 schedule::OperationShape shape_over(std::string_view kind, DType type, std::size_t rows, std::size_t columns) {
-  if (columns == 1) std::swap(rows, columns);  // a vector lies in one piece
+  if (columns == 1) std::swap(rows, columns);  // a vector is contiguous: it is priced as one row
   return {.kind = std::string(kind), .rows = rows, .columns = columns, .type = std::string(kernels::name(type))};
 }
 

@@ -60,7 +60,7 @@ class Callback {
   virtual void on_train_batch_start(TrainState&, const Batch&) {}
   virtual void on_train_batch_end(TrainState&, const StepRecord&) {}
   virtual void on_validation_end(TrainState&, double /*loss*/) {}
-  virtual void on_save_checkpoint(TrainState&) {}  // an asynchronous save has begun
+  virtual void on_save_checkpoint(TrainState&) {}  // the checkpoint is saved; an asynchronous save has only begun
   virtual void on_train_end(TrainState&, const TrainingResult&) {}
 };
 

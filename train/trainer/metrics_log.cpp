@@ -23,7 +23,7 @@ std::string number_or_none(double value, int digits) {
   return std::isnan(value) ? "" : fmt::format("{:.{}g}", value, digits);
 }
 
-// A line of an earlier version has fewer columns.
+// Adds empty values for the columns that a line of an earlier version lacks.
 std::string padded(std::string line) {
   const auto commas = [](std::string_view text) { return std::ranges::count(text, ','); };
   for (auto has = commas(line); has < commas(head); ++has) line += ',';

@@ -16,14 +16,16 @@ namespace trellis::train {
 
 class Resume {
  public:
-  // origin: of this run, on rank 0. Every rank makes one, and calls the same.
+  // origin: of this run, on rank 0. Every rank of the world constructs one, and all make the same calls.
   Resume(const JobConfig&, ccl::Communicator& world, Job&, const TrainingProvenance& origin,
          std::function<void(const std::string&)> say);
 
-  // From a tag's folder or a file. Returns the step to go on after; 0: training begins anew, with the weights. Throws
-  // invalid_argument on every rank: a damaged file, or another configuration or data, with each key and both values.
+  // Loads a tag, a safetensors file or a folder of Hugging Face. Returns the step to go on after; 0: training begins
+  // anew, with the weights. Throws invalid_argument on every rank: a damaged file, or another configuration or data,
+  // with each key and both values.
   std::int64_t from(const std::filesystem::path&);
-  // From the newest of a folder's tags that is whole; damaged ones are renamed. No tag: 0.
+  // Loads the newest of the folder's complete tags that can be loaded, and renames newer, damaged ones. Returns what
+  // from() does; 0 also if there is no complete tag. Throws invalid_argument where all are damaged.
   std::int64_t from_newest(const std::filesystem::path& root);
 
  private:

@@ -29,7 +29,7 @@ constexpr std::array files = {"checkpoints", "tensorboard", "metrics.csv", "loss
 
 constexpr std::string_view version = "version_";
 
-// A job that was ended just now may still be dying.
+// How long to wait for the lock: a job that was killed just now may hold it until its process is gone.
 constexpr std::chrono::seconds patience{1};
 
 std::string this_process() {

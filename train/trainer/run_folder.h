@@ -7,8 +7,8 @@ namespace trellis::train {
 
 class RunFolder {
  public:
-  // Makes the folder where there is none, and locks it until this goes or the process dies. Throws invalid_argument
-  // that names the process that holds the lock; system_error where the folder cannot be made.
+  // Makes the folder where there is none, and locks it until this object is destroyed or the process dies. Throws
+  // invalid_argument that names the process that holds the lock; system_error where the folder cannot be made.
   explicit RunFolder(std::filesystem::path);
   ~RunFolder();
   RunFolder(const RunFolder&) = delete;
@@ -18,7 +18,7 @@ class RunFolder {
   std::filesystem::path checkpoints() const { return path_ / "checkpoints"; }
   bool locked() const { return locked_; }  // false: the file system has no locks
   bool used() const;                       // a run has left files here
-  // Moves them into the next version_N, counted from 0, and returns that.
+  // Moves the run's files into the folder of the next version_N, counted from 0, and returns that folder.
   std::filesystem::path set_aside();
 
  private:

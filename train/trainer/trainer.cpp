@@ -199,7 +199,7 @@ class Training {
     refuse_together(world_, fault);
   }
 
-  // FLOPs of a step on all ranks, and what memory a rank takes.
+  // Counts a step's FLOPs on all ranks, and reports the memory that a rank takes.
   void count() {
     const RankStep& step = job_->step();
     for (const Operation& o : step.program.operations) flops_ += o.flops;
@@ -364,7 +364,7 @@ class Training {
   const TrainerParts& parts_;
   const TrainerHooks& hooks_;
   std::unique_ptr<RunFolder> folder_;  // of rank 0; first, so that it is locked for as long as files are written
-  bool continues_ = false;             // the run that is in the folder
+  bool continues_ = false;             // this run goes on with the one whose files are in the folder
   std::unique_ptr<BatchSource> source_;
   std::unique_ptr<Job> job_;
   std::unique_ptr<CheckpointSaver> checkpoints_;

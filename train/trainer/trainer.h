@@ -18,7 +18,7 @@ struct TrainerHooks {
   std::function<void(std::int64_t first_step)> begin = {};
   std::function<void(const StepRecord&)> step = {};  // called for the steps that are recorded
   std::function<void(std::int64_t step, double loss)> validated = {};
-  std::function<void(std::int64_t step)> saved = {};  // an asynchronous save has begun
+  std::function<void(std::int64_t step)> saved = {};  // the checkpoint is saved; an asynchronous save has only begun
   std::function<void(const std::string&)> say = {};
   std::function<bool()> stop = {};  // if it returns true on any rank, training ends after the step, with a checkpoint
 };
@@ -46,7 +46,7 @@ class Trainer {
   TrainerParts parts_;
 };
 
-// A Trainer's fit, without parts of one's own.
+// Runs a Trainer's fit() whose TrainerParts have only the hooks.
 TrainingResult train(const JobConfig&, ccl::Communicator& world, const TrainerHooks& = {});
 
 }  // namespace trellis::train

@@ -13,7 +13,7 @@ using kernels::WeightStorage;
 constexpr std::size_t piece = 1 << 14;  // elements that are widened at once
 constexpr double flops_of_element = 12;
 
-// Elements `first` to `first + n` of a run.
+// Updates elements `first` to `first + n` of a span.
 void update_piece(const UpdateSpan& r, std::size_t first, std::size_t n, std::vector<float>& room, ElementUpdate u,
                   const std::function<void(const ElementUpdate&)>& formula) {
   const DType type = kernels::type_of(r.weights.keep);

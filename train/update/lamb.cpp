@@ -40,7 +40,8 @@ void write_moments(Writer& w, const UpdateContext& u, std::size_t i) {
             });
 }
 
-// Sums u.sums over the ranks that have other rows of the same parameters (for experts, those with the same ones).
+// With ZeRO-1, adds up u.sums over the ranks among which a parameter's rows are divided: for an expert's parameters
+// those that have this expert, for others all data-parallel ranks.
 void sum_shards(Writer& w, const UpdateContext& u) {
   if (w.shape().expert == 1) {
     if (size_of(w.shape(), Axis::sharding) > 1) w.all_reduce("lamb_sums_data", replica_axis(w.shape()), u.sums);

@@ -34,7 +34,7 @@ class ParameterUpdate {
  public:
   ParameterUpdate(const Writer&, const UpdateContext&, std::size_t state);
 
-  // Calls work for each run, unless the norm is not finite: then parameters stay as they are. The caller can tell by
+  // Calls work for each span, unless the norm is not finite: then parameters stay as they are. The caller can tell by
   // the norm.
   void each_run(const Memory&, const StepInputs&, const std::function<void(const UpdateSpan&)>& work) const;
 

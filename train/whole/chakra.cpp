@@ -104,7 +104,8 @@ class Trace {
     return node;
   }
 
-  // An operation follows the last one that has no ticket; without a ticket, it also follows what was waited for since.
+  // A node depends on the last operation without a ticket. If it has no ticket itself, it also depends on the exchanges
+  // that were waited for since.
   void end(Node& node, const Operation& o) {
     for (std::uint64_t before : last_) node.number(data_deps, before);
     if (o.ticket == 0)

@@ -12,7 +12,7 @@
 namespace trellis::train {
 namespace {
 
-// What an exchange must have alike on all ranks that take part in it, as text.
+// The properties of an exchange, as text, that must be the same on all ranks of a class.
 std::string terms(const Exchange& e) {
   std::string text = fmt::format("{} over {}", name(e.kind), name(e.axis));
   if (e.kind == Exchange::Kind::all_reduce) text += fmt::format(" by {} {}", kernels::name(e.reduction), e.factor);

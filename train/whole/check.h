@@ -1,4 +1,4 @@
-// The proof of a step: its graph is matched, and the ranks of a stage do the same.
+// The proof of a step: every exchange has all its ends, and all ranks of a class do the same.
 #pragma once
 
 #include <string>

@@ -83,7 +83,8 @@ class LaidOut {
   const StageBytes& bytes() const { return bytes_; }
   std::int64_t main_before(std::uint32_t task) const { return main_before_[task]; }  // -1: none
 
-  // The range for a slot that a rank runs for the `time`-th time of `all`, counted from 0.
+  // The range that stands for the `time`-th of `all` slots of this kind on a rank, counted from 0: the first, the last,
+  // or the one in between.
   std::size_t range_of(const Slot& slot, std::size_t time, std::size_t all) const {
     const auto& alike = of_slots_.at({slot.action, slot.chunk});
     if (time == 0) return alike[0];
@@ -218,7 +219,8 @@ class Writing {
   std::int64_t last_ = -1;            // the latest task of the main stream
 };
 
-// One step of each kind of stage. Inner stages with equally many layers do the same.
+// One step of each kind of stage. Inner stages with equally many layers do the same, so one is laid out for all of
+// them.
 struct Kinds {
   std::vector<RankStep> classes;  // a class that is like an earlier one has no program here
   std::vector<std::size_t> like;  // by class: the class that it is like, or itself

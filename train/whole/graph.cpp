@@ -141,7 +141,7 @@ class Graphing {
     for (const Transfer& each : e.transfers) t.amounts.push_back({each.count, type_of(each.type)});
     t.operation.peer = send || receive ? e.peer : 0, t.label = e.label;
     t.bytes = program.bytes_exchanged(o);
-    // The larger buffer has the data of all ranks, except with all_reduce and shift.
+    // A task's bytes are those of its larger buffer, which has all ranks' shards, except with all_reduce and shift.
     const bool of_one = e.kind == Exchange::Kind::all_reduce || e.kind == Exchange::Kind::shift;
     if (t.kind == GraphTask::Kind::collective && !of_one)
       t.bytes *= static_cast<double>(graph_.communicators[t.communicator].groups[0].size());

@@ -321,8 +321,8 @@ class LayingOut {
     chunk.weights.erase(micro);
   }
 
-  // The last micro-batch has added its part to these gradients. Partial sums wait for the end, as do shared weights, to
-  // which another block adds.
+  // The last micro-batch has added its part to these gradients: hands them to the exchange. Partial sums, and the
+  // gradient of the shared weight, to which another block adds, are left to GradientExchange::finish().
   void complete(const std::vector<const Parameter*>& owned, GradientExchange& gradients) {
     for (std::size_t i = owned.size(); i-- > 0;)
       if (!owned[i]->partial && owned[i] != shared_) gradients.ready(writer_, *owned[i]);

@@ -26,7 +26,8 @@ class TextGenerator {
   Runner& runner();
 
   // Appends tokens, at least one, to those fed before. Returns the logits of what follows, on ranks of the last stage;
-  // on others nothing. Throws invalid_argument: a token that is no entry of the vocabulary, or no place for it.
+  // on others nothing. Throws invalid_argument: no token, one that is no entry of the vocabulary, or more than
+  // `capacity` in all.
   std::span<const float> feed(std::span<const std::int32_t> tokens);
   void restart() { length_ = 0; }
   std::size_t length() const { return length_; }  // of what was fed

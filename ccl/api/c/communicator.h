@@ -63,8 +63,8 @@ TRELLIS_API trellis_result trellis_comm_split(trellis_comm comm, int color, int 
 //
 // The call returns within the timeout. If it succeeds, it succeeds on all members of the child, unless they die. A
 // failed shrink can be retried: calls with the same list succeed when all ranks outside the list are in such a call at
-// the same time, however often each of them has tried before. A rank that was given up, or left out by others that went
-// on, gets TRELLIS_PEER_LOST with its own rank; members with different lists get TRELLIS_MISMATCH.
+// the same time, however often each of them has tried before. A rank that others gave up waiting for, or went on
+// without, gets TRELLIS_PEER_LOST with its own rank; members with different lists get TRELLIS_MISMATCH.
 TRELLIS_API trellis_result trellis_comm_shrink(trellis_comm comm, const int* excluded, int excluded_count,
                                                const trellis_config* config, trellis_comm* child);
 

@@ -32,7 +32,7 @@ typedef struct trellis_config {
   int single_copy;         // TRELLIS_SINGLE_COPY (TRELLIS_OFF): if on, large buffers are read from the peer's memory
   int wire;                // TRELLIS_WIRE (TRELLIS_F32): with TRELLIS_BF16, f32 is rounded to bf16 for sending
   const char* machine;     // TRELLIS_MACHINE ("host", between hosts "fabric"): the table's rules for it come first
-  int rounds;              // TRELLIS_ROUNDS (TRELLIS_ON): if on, small messages to all of a host are sent in one write
+  int rounds;              // TRELLIS_ROUNDS (TRELLIS_ON): if on, small messages to a host's ranks are sent in one write
 } trellis_config;
 
 #define TRELLIS_CONFIG_INIT \

@@ -43,7 +43,7 @@ TRELLIS_API trellis_result trellis_gather(trellis_comm comm, const void* in, voi
 TRELLIS_API trellis_result trellis_scatter(trellis_comm comm, const void* in, void* out, size_t count,
                                            trellis_type type, int root, trellis_stream stream);
 
-// Block r of out is the block of rank r's in with this rank's number. Blocks of `count` elements; in place: out == in.
+// Block r of out is block `rank` (this rank's) of rank r's in. Blocks of `count` elements; in place: out == in.
 TRELLIS_API trellis_result trellis_all_to_all(trellis_comm comm, const void* in, void* out, size_t count,
                                               trellis_type type, trellis_stream stream);
 

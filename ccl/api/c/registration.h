@@ -18,8 +18,8 @@ typedef struct trellis_registration_opaque* trellis_registration;
 
 // Over shared memory, the whole pages of `data` become pages of a file that the peers map; addresses and contents stay.
 // That takes about as long as copying them. While they are moved, there or back, nobody may write to them, and no
-// operation of any communicator of the process may use them. What a process that is forked while memory is registered
-// writes to the pages is not seen here. In pages that the forked process has not written itself, it sees what this
+// operation of any communicator of the process may use them. If this process forks while memory is registered, it does
+// not see what the child writes to the pages. In pages that the child has not written itself, the child sees what this
 // process writes, and zeros once they are deregistered. Any rank may register any memory, which then counts for all
 // communicators of the process. Memory that cannot be made readable (a stack, a file, memory shared in another way,
 // less than a whole page) is registered all the same and sent as before. Memory from trellis_alloc, and all memory over

@@ -31,9 +31,9 @@ TRELLIS_NCCL(ncclResult_t, ncclSetEncryption, const ncclEncryptionConfig_t* conf
 // process must live until they have met. Anyone who has the id can join.
 TRELLIS_NCCL(ncclResult_t, ncclGetUniqueId, ncclUniqueId* uniqueId);
 
-// Creates rank `rank` of `nranks`; returns when all have called it, or, in a group, at the group's end, so one thread
-// can create several ranks. `config` may be NULL. Scalable takes nId ids, the same list on every rank; one would be
-// enough here.
+// Creates rank `rank` of `nranks`; returns when all have called it. In a group it returns at once, and the group's end
+// waits, so one thread can create several ranks. `config` may be NULL. Scalable takes nId ids, the same list on every
+// rank; one would be enough here.
 TRELLIS_NCCL(ncclResult_t, ncclCommInitRank, ncclComm_t* comm, int nranks, ncclUniqueId commId, int rank);
 TRELLIS_NCCL(ncclResult_t, ncclCommInitRankConfig, ncclComm_t* comm, int nranks, ncclUniqueId commId, int rank,
              ncclConfig_t* config);

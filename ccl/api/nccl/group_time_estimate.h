@@ -18,10 +18,10 @@ struct EstimatedCall {
 };
 
 // Returns microseconds; NCCL_UNDEF_FLOAT if TRELLIS_SIMULATE is not set. The ranks of each communicator are placed on
-// the machine's first ranks. All ranks are assumed to make the same collectives. Only messages with one end among the
-// calls are known. If the calls are of one rank alone, which sends to the rank d places further and receives as much
-// from the rank d places before, all ranks are assumed to do so. Throws NcclError, which names the variable, if the
-// machine is unknown or has fewer ranks.
+// the machine's first ranks. All ranks are assumed to make the same collectives. A message counts if its send, its
+// receive or both are among the calls. If a communicator's calls are all of one rank, which sends to the rank d places
+// further and receives as much from the rank d places before, all its ranks are assumed to do so. Throws NcclError,
+// which names the variable, if the machine is unknown or has fewer ranks.
 float estimate(const std::vector<EstimatedCall>&);
 
 }  // namespace trellis::nccl

@@ -6,7 +6,7 @@
 
 namespace trellis::nccl {
 
-// An operation, with its header's names for parameters that other functions name differently.
+// The names of an operation and of its parameters in its header. The defaults are the most common ones.
 struct ParameterNames {
   const char* name;
   const char* in = "sendbuff";

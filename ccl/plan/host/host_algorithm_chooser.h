@@ -22,7 +22,7 @@ class HostAlgorithmChooser {
  public:
   HostAlgorithmChooser(Rank ranks, TransportCapabilities, RankCores, const HostCosts& = sapphire_rapids);
 
-  bool models(Collective) const;  // true if it covers the collective and the places of the ranks are known
+  bool models(Collective) const;  // true if it covers the collective and the ranks' cores are known
   // The configs, fastest first. Calls of nearly the same size share one cached answer. It depends on nothing that may
   // differ between ranks, such as whether peers can read the buffers: both cases count alike.
   const std::vector<PredictedTime>& ranked(const Call&);

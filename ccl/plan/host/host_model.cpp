@@ -25,8 +25,8 @@ double share_beyond(double bytes, double room) {
 
 struct Conditions {
   HostCosts costs;
-  double level = 1;      // factor of every byte
-  double made_here = 1;  // factor of bytes that the operation has made
+  double level = 1;      // factor of the cost of every byte
+  double made_here = 1;  // further factor for reading bytes in place that the operation has made
   bool data = true, readable = true;
 };
 
@@ -76,7 +76,7 @@ class Walk {
     finish(i, clock);
   }
 
-  // Once the last send of a round is ready, its messages go together.
+  // Publishes a round's messages together, once the last of its sends is ready.
   void publish(std::uint32_t i, double now) {
     const auto round = static_cast<std::size_t>(joined_.steps[i].round);
     double& clock = clocks_[joined_.steps[i].program];
@@ -149,7 +149,7 @@ class Walk {
     if (--unread_[from] == 0) finish(from, clock + flight(s) + c.answer);
   }
 
-  // The part of a message that arrives first in slots; the receiver begins with it.
+  // The size of the pieces in which a message moves through slots. The receiver begins when the first one has arrived.
   static double piece(double bytes) { return std::min(bytes, std::max(bytes / 4, least_piece)); }
 
   void let(std::uint32_t i, double when) {
@@ -163,8 +163,8 @@ class Walk {
   using Ready = std::pair<double, std::uint32_t>;
   const JoinedPrograms& joined_;
   const Conditions& how_;
-  std::vector<double> clocks_, begun_;  // by program
-  std::vector<double> served_;          // by program: when what others read of its memory has been served
+  std::vector<double> clocks_, begun_;  // by program: its rank's time now, and at the start of the operation
+  std::vector<double> served_;          // by program: when its memory has served all of the others' reads so far
   std::vector<double> arrival_;         // of a message's last byte, by receiving step
   std::vector<std::size_t> unread_;     // receivers that have yet to read a message in place, by sending step
   std::vector<std::uint32_t> waits_;

@@ -16,7 +16,7 @@ struct HostCosts {
   double flight = 0;             // from a store until another core sees it
   double slot = 0;               // per message in slots, on either core
   double in_place = 0;           // per message that the receiver reads in place, from the sender's memory
-  double answer = 0;             // after that, until the sender knows that the message was read
+  double answer = 0;             // after such a read, until the sender knows of it
   double local = 0;              // per copy or sum of a rank's own
   double byte_into_slot = 0, byte_from_slot = 0;
   double byte_read = 0;    // read in place

@@ -23,7 +23,7 @@ namespace trellis::ccl {
 
 class StoreLoop {
  public:
-  // With a linger nobody owns the loop, and it ends with the last of its stores.
+  // If `linger` is given, nobody owns the loop, and it ends with the last of its stores.
   StoreLoop(StoreServerOptions, std::optional<std::chrono::milliseconds> linger);
 
   void run();

@@ -21,7 +21,7 @@ namespace {
 using net::ProtocolError;
 using std::chrono::milliseconds;
 
-constexpr milliseconds place_patience{1'000};   // for a place that does not answer, while there are others
+constexpr milliseconds place_patience{1'000};   // for an address that does not answer, while there are others
 constexpr milliseconds answer_patience{2'000};  // for a server that should have answered by the deadline
 constexpr milliseconds least_request_patience{1'000}, most_request_patience{30'000};
 constexpr milliseconds farewell{1'000};
@@ -166,16 +166,16 @@ class TcpStore : public Store {
 Link TcpStore::find(Deadline deadline) {
   milliseconds pause = shortest_pause;
   std::string told = "nothing was tried";
-  // The result that `told` describes. Only one that tells as much replaces it: a refusal is reported even if the server
-  // has ended since.
+  // The attempt's result that `told` describes. Only one that tells at least as much replaces it: a refusal is reported
+  // even if the server has ended since.
   Found ever = Found::store;
   do {
-    Found most = Found::store;  // this round's result that tells most: some places may not be of this job
+    Found most = Found::store;  // this round's result that tells most: at some addresses, other jobs may listen
     for (const net::Address& place : search_.places) {
       const bool only = search_.places.size() == 1;
       Attempt a = try_place(place, search_, only ? deadline : std::min(deadline, Clock::now() + place_patience));
       if (a.found == Found::store) {
-        search_.places = {place};  // drops the other places: further connections go to the same server
+        search_.places = {place};  // drops the other addresses: further connections go to the same server
         return *std::move(a.link);
       }
       if (a.found > most && a.found >= ever) {
@@ -197,8 +197,8 @@ Link TcpStore::find(Deadline deadline) {
   throw TimedOut(fmt::format("{} was not found in time; {}", search_.name, told));
 }
 
-// Opens another connection when all are in use, and again if the server, which many strangers may call, closes it. A
-// forked process makes connections of its own: frames of two processes would not fit into one chain.
+// Opens another connection when all are in use. Tries again if the server closes it, as it may when strangers flood it
+// with connections. A forked process opens its own: with a shared one, both processes would number their frames alike.
 Link TcpStore::link(Deadline deadline) {
   {
     const std::lock_guard lock(mutex_);
@@ -226,7 +226,7 @@ Link TcpStore::link(Deadline deadline) {
   }
 }
 
-// Empty: the server's wait for the note of a get is over.
+// Empty: the request was a get, and its key was not set while the server held it.
 std::optional<Bytes> TcpStore::ask(const StoreRequest& request, Deadline deadline) {
   const Bytes body = body_of(request);
   Link link = this->link(deadline);

@@ -31,8 +31,8 @@ std::vector<Rank> leaders_of(const libfabric::Roster& roster) {
   return leaders;
 }
 
-// A store through which the ranks of one host open their shared memory. There is a single note, whatever the key: set()
-// publishes it over the fabric, and get() waits for that of the host's lowest rank.
+// A store through which the ranks of one host open their shared memory. It holds a single value, whatever the key:
+// set() publishes this rank's over the fabric, and get() waits for that of the host's lowest rank.
 class HostStore : public Store {
  public:
   HostStore(FabricTransport& fabric, Rank leader) : fabric_(fabric), leader_(leader) {}

@@ -1,4 +1,4 @@
-// Stands for the transports over libfabric in a build that found no headers of it.
+// Registers the transports over libfabric as absent, in a build without libfabric's headers.
 #include <stdexcept>
 
 #include "ccl/transports/registry.h"

@@ -111,7 +111,8 @@ const std::byte* AllToAllExchange::see(Rank from, PayloadLocation carried, const
   return copy.data();
 }
 
-// The sender's memory may be freed once its operation has failed. So this is checked before it is read and after.
+// Throws if the sender has withdrawn its data, whose memory may then be freed. Called both before that memory is read
+// and after.
 void AllToAllExchange::check_there(Rank sender) const {
   std::atomic_thread_fence(std::memory_order_acquire);
   if (segment_.area(sender).withdrawn.load(std::memory_order_acquire) != 0) throw MessageWithdrawn{sender};
@@ -125,8 +126,8 @@ void AllToAllExchange::end_reading() {
   read_there_.clear();
 }
 
-// A rank that has not read the messages of this round still has the number of an earlier one. It can't have that of a
-// later round, which needs this rank's messages.
+// Until the rank has read this round's messages, its `round_read` is the number of an earlier round. It can't be that
+// of a later one, which needs this rank's messages.
 bool AllToAllExchange::is_reader(Rank r) const {
   return stays_ && r != rank_ && segment_.area(r).round_read.load(std::memory_order_acquire) != number_;
 }

@@ -1,9 +1,10 @@
-// All-to-all rounds over a segment: in each, every rank writes its messages for all others in one place of its own and
-// reads theirs. A message costs its receiver one cache line, and nobody tells the sender that it was read.
+// AllToAllExchange: all-to-all rounds over a segment. In each round, every rank writes its messages for all others in
+// one place of its own and reads theirs. A message costs its receiver one cache line, and nobody tells the sender that
+// it was read.
 //
-// Rounds are numbered through all operations of a communicator. A rank has four cells for small messages and two rooms
-// for larger ones, used in turn. It writes to a room again two rounds later, when every other rank has read it: each
-// publishes a round only after it has read the one before, and this rank has read the round in between.
+// The rounds of all operations of a communicator are numbered in one sequence. A rank has four cells for small messages
+// and two rooms for larger ones, used in turn. It writes to a room again two rounds later, when every other rank has
+// read it: each publishes a round only after it has read the one before, and this rank has read the round in between.
 //
 // Messages of some size that peers can read in the sender's memory stay there. A rank that has read such messages says
 // so, and their sender waits for that: its memory may change afterwards.
@@ -26,7 +27,7 @@ class AllToAllExchange {
   Rank rank() const { return rank_; }
   std::size_t room() const { return segment_.shape().round_bytes; }  // for all messages of a round
 
-  // A round: publish, read each message that arrives, end reading when none is missing, and end the round once nobody
+  // A round: publish(); read() each message that has arrived(); end_reading() when none is missing(); end() once nobody
   // reads this rank's messages any more.
   // messages: by rank, the own one unused; if all are sent the `same`, a single one. may_stay: their memory stays as it
   // is until the round ends.

@@ -9,7 +9,8 @@
 namespace trellis::ccl {
 namespace {
 
-// Read once: a communicator of hundreds of CPUs would wait milliseconds for the files.
+// Reads each CPU's place only once in a process: otherwise each new communicator would wait milliseconds for the files,
+// where there are hundreds of CPUs.
 kernels::ThreadPlace place_of(int cpu) {
   static std::mutex mutex;
   static std::map<int, kernels::ThreadPlace> known;

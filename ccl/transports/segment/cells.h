@@ -45,8 +45,8 @@ struct alignas(128) Ring {
 };
 
 // What a rank publishes in an all-to-all round: one message for each rank, or one that all of them read. They are in
-// the cell where they fit, else in the rank's room for that round. For messages that are read in the sender's memory,
-// an SenderMemoryRange is there instead of each.
+// the cell where they fit, else in the rank's room for that round. For messages that are read in the sender's memory, a
+// SenderMemoryRange is there instead of each.
 struct alignas(128) AllToAllCell {
   std::atomic<std::uint32_t> number;  // of the round; stored last
   std::uint32_t mark;

@@ -38,8 +38,8 @@ void prepare_bells() {
   });
 }
 
-// Both sides also use fences, since a peer may have no such barriers, or not yet. The sleeper's fence costs little; the
-// ringer skips its own if the kernel provides the barrier.
+// A fence, and the kernel's barrier in every process that has registered for it. The fence is for ringers in processes
+// that have not, or not yet: they use one, too. Ringers in registered processes skip theirs.
 void Doorbell::barrier_everywhere() {
   std::atomic_thread_fence(std::memory_order_seq_cst);
   syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0);

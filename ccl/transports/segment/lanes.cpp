@@ -38,7 +38,7 @@ bool SharedTransport::LaneSender::full() const {
   return sent_ - taken_ >= ring_cells;
 }
 
-// Updates how many messages the receiver has taken.
+// Updates how many cells the receiver has finished.
 void SharedTransport::LaneSender::look() const { taken_ = ring_.taken.load(std::memory_order_acquire); }
 
 bool SharedTransport::LaneSender::could_advance() const {
@@ -155,8 +155,8 @@ void SharedTransport::LaneReceiver::consume(Receiving& r, const LaneCell& cell) 
   if (lies) check_there();
 }
 
-// A message in a slot outlives its sender; one in the sender's memory may be freed once its operation has failed. So
-// this checks both before the read and after it.
+// Throws if the sender has withdrawn its data, whose memory may then be freed. Called both before a message in the
+// sender's memory is read and after; one in a slot outlives its sender.
 void SharedTransport::LaneReceiver::check_there() const {
   std::atomic_thread_fence(std::memory_order_acquire);
   if (sender_.withdrawn.load(std::memory_order_acquire) != 0) throw MessageWithdrawn{from_};

@@ -42,7 +42,7 @@ class SharedTransport::LaneReceiver : public Receiver {
 
  private:
   const LaneCell& next() const { return ring_.cells[got_ % ring_cells]; }
-  bool comes(const Receiving&) const;  // polls as often as r.looks says
+  bool comes(const Receiving&) const;  // the next cell has come; polls r.looks times
   bool arrived() const { return next().number.load(std::memory_order_acquire) == got_ + 1; }
   void consume(Receiving&, const LaneCell&);
   void check_there() const;

@@ -6,7 +6,7 @@
 
 namespace trellis::ccl {
 
-// Addresses that some mappings may take together.
+// Limits how many bytes of address space some mappings take together.
 class AddressSpaceBudget {
  public:
   explicit AddressSpaceBudget(std::size_t most) : most_(most) {}
@@ -18,8 +18,8 @@ class AddressSpaceBudget {
   std::atomic<std::size_t> taken_ = 0;
 };
 
-// The addresses for windows of peers, of all communicators of the process: half of those that Linux gives it on x86-64.
-// The program needs the others.
+// The budget for mapping peers' windows, for all communicators of the process: half of the addresses that Linux gives
+// it on x86-64. The program needs the others.
 AddressSpaceBudget& room_for_windows();
 
 class Mapping {

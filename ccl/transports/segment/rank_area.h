@@ -26,15 +26,15 @@ struct alignas(128) RankArea {
   Cpus caches;                                    // the first CPU of each L3 cache that it may use
   std::atomic<std::int32_t> socket;               // -1: several
   std::atomic<std::int32_t> granted;              // CPUs that its control group may keep busy; 0: all
-  std::atomic<std::uint64_t> group;               // that control group; see kernels::Quota
+  std::atomic<std::uint64_t> group;               // that control group; see kernels::CgroupCpuQuota
   std::atomic<std::uint64_t> l2_bytes, l3_bytes;  // of the caches
   // Number of times that the activity was shown. Its lowest bit selects the record that was written last. A rank that
   // is preempted, or dies, while it writes the other record leaves that one whole.
   alignas(64) std::atomic<std::uint32_t> version;
   using Record = std::atomic<std::uint64_t>[6];  // a RankActivity, without what it says of other communicators
   Record records[2];
-  // What the activity says of other communicators: the awaited rank's place plus one, and three counters (heartbeats,
-  // moves, waits).
+  // What the activity says of other communicators: the awaited rank (see RankActivity::elsewhere) plus one, and three
+  // counters (heartbeats, moves, waits).
   std::atomic<std::uint64_t> elsewhere;
   alignas(64) std::atomic<std::uint32_t> posts;  // number of posts to the board; its lowest bit selects the half that
                                                  // has the last one

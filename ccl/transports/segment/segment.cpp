@@ -43,7 +43,7 @@ int count(const CpuWords& set) {
   return cpus;
 }
 
-// What the ranks of one control group have together.
+// The CPUs that the ranks of one control group may use together.
 struct Granted {
   CpuWords cpus = {};
   int busy = std::numeric_limits<int>::max();  // so many of these CPUs at most

@@ -27,7 +27,8 @@ std::uint64_t packed(std::int32_t a, std::int32_t b) {
 
 constexpr std::uint64_t running_bit = 1;
 
-// What a rank shows of its waits elsewhere, in one word: the place plus one, then three counters that wrap around.
+// What a rank shows of its waits in other communicators, in one word: the awaited rank (see RankActivity::elsewhere)
+// plus one, then three counters that wrap around.
 constexpr std::uint64_t place_bits = 0xFFFFFFFF, round_bits = 0xFF;
 constexpr int beats_at = 32, moves_at = 40, waits_at = 48;
 std::uint16_t round_in(std::uint64_t word, int at) { return static_cast<std::uint16_t>(word >> at & round_bits); }

@@ -11,7 +11,7 @@ std::shared_ptr<ErrorTrackerObject> tracker_of(Runtime& r, ErrorTracker* tracker
   return tracker == nullptr ? nullptr : r.trackers.get(tracker);
 }
 
-// Queues work on a queue of the core's unit; that of tensors in host memory (`vnc` below 0) on one of core 0.
+// Adds work to a queue of the core's execution unit; work on tensors in host memory (`vnc` below 0), to one of core 0.
 void queue_up(Runtime& r, int vnc, ExecutionUnit unit, int queue, ErrorTracker* tracker, Sequence* out,
               std::uint64_t bytes, std::function<void()> work) {
   constexpr std::string_view types[] = {"nrt_tensor_read", "nrt_tensor_write", "nrt_tensor_copy", "nc_exec_running"};

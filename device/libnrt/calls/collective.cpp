@@ -9,7 +9,7 @@
 namespace trellis::device::nrt {
 namespace {
 
-// A member's contribution: its core and time, then its data.
+// The start of a member's contribution: its core and time. There is room for the data that follow.
 Bytes with_clock(const RankClock& clock, std::size_t room) {
   Bytes out;
   out.reserve(sizeof clock + room);

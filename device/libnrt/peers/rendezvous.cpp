@@ -11,7 +11,7 @@ struct LocalRendezvous::Meeting {
   std::vector<Bytes> brought;
   std::vector<bool> here;
   std::uint32_t come = 0, gone = 0;
-  Status spoilt = Status::success;  // else the signatures differ, or somebody has given up
+  Status spoilt = Status::success;  // another one: signatures differ, a member gave up, or nrt_close was called
   std::string why;
   std::condition_variable changed;
 };

@@ -43,7 +43,7 @@ class LocalRendezvous {
   bool stopped_ = false;
 };
 
-// The process's own hub, or that of another process: NEURON_RT_ROOT_COMM_ID=ADDRESS:PORT.
+// Meetings in this process's LocalRendezvous or, with NEURON_RT_ROOT_COMM_ID=ADDRESS:PORT, in device 0's process.
 class RootRendezvous {
  public:
   RootRendezvous();

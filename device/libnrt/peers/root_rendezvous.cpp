@@ -1,4 +1,4 @@
-// The hub that processes share: device 0's process serves it over TCP, with a connection for each meeting.
+// The rendezvous that processes share: device 0's process serves it over TCP. A member connects anew for each meeting.
 #include <atomic>
 #include <cstdlib>
 #include <cstring>

@@ -30,9 +30,9 @@ struct CollectiveQuestion {
   NoiseOptions noise = {};
   bool interval = true;
   bool launches = false;         // also the times by other launches, unless the settings name an era
-  bool path = false;             // the critical path, in the price
-  bool phases = false;           // phases, and bytes by resource
-  bool links = false;            // bytes by resource
+  bool path = false;             // also the price's critical path
+  bool phases = false;           // also phases, and bytes by resource
+  bool links = false;            // also bytes by resource
   bool timeline = false;         // what ran where and when, and all of the above but the path
   std::vector<Rank> shown = {};  // ranks whose rows the timeline must have; empty: the first ones
 };

@@ -17,7 +17,7 @@ namespace {
 
 // A candidate config, and what is known of it so far.
 struct Entry {
-  // stages passed: bound by one rank's steps, by a chip's, schedule compiled, bound by uncontended transfers, priced
+  // the last look that is done: none, one rank's steps, a chip's, compiling, an uncontended run, a price
   enum class Known : std::uint8_t { nothing, outline, chip, pattern, alone, priced };
 
   std::size_t place = 0;  // index in the given configs
@@ -124,10 +124,10 @@ class Contest {
   struct Look {
     Entry entry;
     Time limit = forever;
-    Price price = {};          // if the look is a price
+    Price price = {};          // the result, if the look prices the config
     PatternHash content = {};  // of its pattern; {}: not known
     std::string wrong = {};    // why the config cannot be used
-    double moves = 0;          // that it went through
+    double moves = 0;          // the effort that it costs
   };
 
   std::optional<Look> next_of(int worker) {
@@ -153,9 +153,9 @@ class Contest {
     return used_up() || entry.moves <= effort_ * (entry.known == Entry::Known::nothing ? 1 : for_a_price);
   }
 
-  // Once the effort is used up, the cheapest look at a promising config goes first: a config whose ranks mostly do the
-  // same is priced soon. Once twice the effort is spent and nothing is priced, the config that is nearest to a price
-  // goes first.
+  // Once the effort is used up, the cheapest look at a promising config goes first, so that a config of which few ranks
+  // must be simulated is priced soon. Once twice the effort is spent and nothing is priced, the config that is nearest
+  // to a price goes first.
   bool goes_before(const Entry& a, const Entry& b) const {
     if (!used_up()) return a < b;
     if (used_up(2)) return a.known != b.known ? a.known > b.known : a < b;

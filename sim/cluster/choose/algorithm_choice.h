@@ -42,11 +42,11 @@ struct AlgorithmChoice {
 // exactly is not worth seconds.
 inline constexpr double usual_within = 0.005;
 
-// The first of `best` is the fastest, as if all configs had been priced; among equals the first given. With `within` it
-// takes at most that much longer.
-// Where the pricer's settings say stop, it returns what is known by then.
+// The first of `best` is the fastest of all configs that are neither `untried` nor `left_out`, although most of them
+// are only ruled out by lower bounds; of equally fast ones, the first given. With `within`, a config that was ruled out
+// may be faster by up to that fraction. Where the pricer's settings say stop, it returns what is known by then.
 AlgorithmChoice choose(Pricer&, const std::vector<AlgorithmConfig>&, double bytes, const ChoiceLimits& = {});
 std::optional<ConfigCost> fastest(Pricer&, const std::vector<AlgorithmConfig>&,
-                                  double bytes);  // none: no config can do the collective
+                                  double bytes);  // none: no config was priced
 
 }  // namespace trellis::sim

@@ -95,7 +95,8 @@ class PrefixLowerBound {
     std::ranges::stable_sort(senders, {}, [&](Rank sender) { return far.at(sender); });
   }
 
-  // For each class, finds one rank for each way in which its ranks lie in the machine; none where that is not known.
+  // Lists for each class one rank for each way in which its ranks lie in the machine, as their routes may differ. Where
+  // ranks cannot be folded, the lists stay empty, and a receive counts no latency and no time for its bytes.
   void find_kinds() {
     if (symmetry_.classes() == symmetry_.ranks()) {
       for (const Written& w : written_) kinds_[w.rank] = {w.rank};

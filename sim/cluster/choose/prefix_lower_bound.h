@@ -1,6 +1,6 @@
-// A lower bound on a schedule's time from a prefix of some ranks' programs. It starts at one rank and goes back to its
-// senders, and to theirs. One rank of each class is enough, so the length of the chain through a ring or tree of any
-// size shows after few steps.
+// A lower bound on a schedule's time: the longest chain of steps that wait for each other among the first steps of some
+// ranks' programs. The ranks are found from rank 0 backwards: its senders, their senders, and so on. One rank of each
+// class is enough, so a few generated steps show a chain through many ranks of a ring or tree.
 #pragma once
 
 #include <functional>

@@ -179,7 +179,7 @@ Time Pricer::least(const AlgorithmConfig& config, double bytes, Time limit) {
 // Adds the rank's steps to the bound. Returns whether all of them were added.
 bool Pricer::look_at(Rank rank, const AlgorithmConfig& config, RankLowerBound& bound, std::int64_t most_steps,
                      Time limit) {
-  constexpr std::int64_t few = 1 << 12, many = 1 << 16;  // steps kept first and at most: a few may exceed the limit
+  constexpr std::int64_t few = 1 << 12, many = 1 << 16;  // steps cached at first; and at most, if the bound stays low
   const auto goes_on = [&] { return bound.steps() < most_steps && (limit == forever || bound.least() <= limit); };
   for (std::int64_t wanted = few; wanted <= many; wanted *= 4) {
     const auto written = steps(config, rank, static_cast<std::size_t>(std::min(wanted, most_steps)));
@@ -190,7 +190,7 @@ bool Pricer::look_at(Rank rank, const AlgorithmConfig& config, RankLowerBound& b
     }
     if (written->whole) return true;
   }
-  // More steps are not kept: the program is written again, and each step is dropped once it was looked at.
+  // More steps are not cached: generates the program again, and drops each step once it is added to the bound.
   std::int64_t seen = 0;
   return watch_program(schedule::algorithm_named(config.algorithm), request(config), rank,
                        [&](const schedule::Program& p) {

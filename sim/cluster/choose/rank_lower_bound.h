@@ -66,7 +66,7 @@ class RankLowerBound {
   std::int64_t moves_ = 0;
   Time turns_ = 0;        // how long all sends occupy the collective cores
   Time chain_ = 0;        // latest of the ends
-  double sent_away_ = 0;  // seconds from the first send to another host until another one could begin
+  double sent_away_ = 0;  // seconds that the sends to other hosts take in sequence, each with the pause after it
 };
 
 }  // namespace trellis::sim

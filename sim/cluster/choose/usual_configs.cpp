@@ -45,7 +45,7 @@ bool worth_cutting(const schedule::Algorithm& algorithm, const AlgorithmConfig& 
 
 // The dims of an algorithm that uses them only to order what it sends. Up to 1,024 ranks form one row, as in other
 // libraries. More ranks take the machine's own dimensions if they fill whole rows. On a torus, all ranks then do the
-// same and one is simulated for all: 16,383 messages for 16,384 ranks of torus:16x32x32, and not 8 million.
+// same, so one is simulated for all: 16,383 messages for 16,384 ranks of torus:16x32x32, instead of 8 million.
 std::vector<Rank> order_that_folds(const Machine& machine, Rank ranks) {
   constexpr Rank most_in_a_row = 1024;
   const auto dims = ranks > most_in_a_row ? part_of(machine.dims(), ranks) : std::vector<Rank>{};

@@ -82,8 +82,8 @@ bool Machine::between_hosts(ResourceId r) const {
   return port >= 0 && port < std::ssize(fabrics_[cluster_]->ports());
 }
 
-// Adds HBM as stacks, each shared by the nearest ranks, and of each rank's DMA engines those that its collective cores
-// can keep busy.
+// Adds resources: the HBM stacks, each shared by neighbouring ranks, and each rank's DMA engines, as many of them as
+// its collective cores can keep busy.
 void Machine::add_engines() {
   const Figures& f = spec_.figures;
   if (spec_.chip.empty()) return;

@@ -34,7 +34,7 @@ struct SoftwareOverheads {
   Time launched(Rank ranks) const;  // the launch's time for so many ranks
 };
 
-double launch_growth(double late, Rank ranks);  // a launch of so many ranks, as a multiple of one of eight
+double launch_growth(double late, Rank ranks);  // a launch's time with so many ranks, as a multiple of that with eight
 
 class Machine {
  public:

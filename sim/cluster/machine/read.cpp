@@ -80,7 +80,7 @@ Parts parts_of(std::string_view name, std::string_view text) {
   return parts;
 }
 
-// The eras' figures among those that are fitted to all published records together.
+// The figures of eras in the data file `fitted`, which are fitted to all published records together.
 std::string fitted_launches() {
   std::string lines;
   for (const std::string_view line : text::split(data_text("published", "fitted"), '\n'))

@@ -224,7 +224,8 @@ bool ApproximateFlowNetwork::drop_gone(Resource& r) {
   return !r.members.empty();
 }
 
-// Queues the first end of the resource's flows. If an earlier entry is queued already, this is done once that is due.
+// Queues the time at which the first of the resource's flows ends, unless an earlier entry is queued: once that one is
+// due, the end is queued again.
 void ApproximateFlowNetwork::note_end(ResourceId id) {
   Resource& r = resources_[id];
   r.touched = false;

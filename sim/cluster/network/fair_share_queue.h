@@ -1,5 +1,6 @@
-// A pool of flows that share one resource and use nothing else. All have the same rate, so one count of what each has
-// got serves all of them, and a start or an end costs the same however many flows there are.
+// A pool of flows that share one resource and use nothing else, queued in the order of their ends. All have the same
+// rate, so one count of what each has got serves all of them, and a start or an end costs about the same however many
+// flows there are.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// The second way to an operation's time: a program of core/ that does it, simulated instruction by instruction at the
-// operation's shape, once. A kind of operation says in its file which program that is.
+// Times operations by simulation, while operation_time() uses formulas: a program of sim/core that does the operation
+// is simulated instruction by instruction, once for each shape. A kind of operation names that program in its file.
 #pragma once
 
 #include <filesystem>
@@ -24,7 +24,7 @@ class CoreProgramTimer {
   // The time on a rank whose cores share the work evenly. None where no program does the operation: operation_time()
   // then estimates it by the formula.
   std::optional<OperationTime> of(const OperationShape&, const EngineRates&);
-  void keep();  // writes to disk what was timed since
+  void keep();  // writes new times to disk
 
   std::size_t timed() const;   // programs that were simulated, and not found on disk
   std::string damage() const;  // as of ProgramTimeCache

@@ -30,7 +30,7 @@ std::optional<std::string> program_type(const OperationShape& s) {
 
 namespace {
 
-constexpr std::uint64_t blocks_timed = 64;  // of 128 rows, or pieces: by then tiles are reused in a steady state
+constexpr std::uint64_t blocks_timed = 64;  // simulated at most: of 128 rows, or pieces; tile reuse is steady by then
 
 // The same shape with results of the type that it reads.
 OperationShape as_read(const OperationShape& s) {

@@ -18,12 +18,12 @@ using schedule::Rank;
 inline constexpr std::int32_t no_peer = -1;
 
 struct Move {
-  std::uint32_t waits = 0;                        // steps that must end first, at all its ends
+  std::uint32_t waits = 0;                        // steps that must end first, on its rank and on receiving ranks
   std::uint32_t chunks = 0;                       // that it moves or writes
   std::int32_t peer = no_peer, second = no_peer;  // transfer: destinations, as indices into the class's peers
   std::uint32_t step = 0;                         // of the program
   std::uint32_t arrival = 0, second_arrival = 0;  // transfer: the receiving step, in the receiver's program
-  std::uint32_t sources = 1;                      // inputs of the result: read by its rank, or arriving there
+  std::uint32_t sources = 1;                      // how many inputs its result has: 1, or the terms of a sum
   std::uint32_t summed = 0;                       // transfer of a sum that is only sent on: how many sources it has
   std::uint8_t channel = 0;                       // transfer
   bool adds : 1 = false;                          // it sums what it reads
@@ -32,7 +32,7 @@ struct Move {
   bool forwards : 1 = false;                      // local sum: the result is only sent on
 };
 
-// A move released by the end of a step: the rank's own, or one of a peer that sends to it.
+// A move that waits for the end of a step: the rank's own, or one of a peer that sends to it.
 struct DependentMove {
   std::uint32_t move = 0;
   std::int32_t peer = no_peer;

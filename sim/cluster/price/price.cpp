@@ -8,7 +8,7 @@
 namespace trellis::sim {
 namespace {
 
-constexpr Rank most_written = 1024;  // beyond this many ranks, empty chunks are not told apart
+constexpr Rank most_written = 1024;  // with more ranks, no chunk counts as empty
 
 struct Busiest {
   ResourceId resource = no_resource;

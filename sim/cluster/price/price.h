@@ -72,8 +72,8 @@ std::optional<std::vector<Rank>> folded_ranks(const schedule::Symmetry&, const M
 std::unique_ptr<SimulationRun> run_for(const CompiledSchedule&, const Machine&, const PriceOptions&, bool trace);
 // A lower bound for this pattern: each transfer as if alone, each resource as if never idle. Much cheaper than a price.
 Time least_time(const CompiledSchedule&, const Machine&, const PriceOptions&);
-// Whether there are so few elements that all chunks but the first ones are empty. Each rank's chunks are then told
-// apart, which is not done for more than 1,024 ranks: then the answer is no.
+// Whether blocks have fewer elements than chunks, so that some chunks are empty. Every rank then needs a program of its
+// own, which is not made for more than 1,024 ranks: beyond that the answer is no.
 bool has_empty_chunks(const schedule::Task&, const PriceOptions&);
 // Throws CompilationStopped where the options say stop.
 CompiledSchedule pattern_for(const schedule::Algorithm&, const schedule::Request&, const PriceOptions&);

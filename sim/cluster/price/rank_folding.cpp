@@ -35,8 +35,8 @@ Row row_of(const RowSymmetry& alike) {
   return sized({.rotate = any || alike.kind == RowSymmetry::Kind::rotate, .flip = any, .at_will = any}, alike.size);
 }
 
-// The innermost part of a row. A row that may be rotated can still be rotated by whole parts, but within a part nothing
-// is alike. A row that may be flipped, or renamed at will, allows the same within each part.
+// Splits the innermost `size` ranks off a row and returns them. What is left is a row of such parts, which may be
+// renamed as the whole could be. Within a smaller part, ranks may be rotated only if they may be renamed at will.
 Row take(Row& row, Rank size) {
   Row part = row;
   if (row.size != size) part.rotate = row.at_will;

@@ -20,8 +20,8 @@ struct ConcurrentGroups {
   const schedule::Symmetry* schedule = nullptr;
   std::vector<std::vector<Rank>> groups = {};
 };
-// Likewise, for all of these groups at once: renamings that map each group to one of its kind, or its schedule to
-// itself. None if a group's ranks do not lie in rows of equal distances.
+// Likewise for all of these groups at once: the renamings map each group to another one of its kind, or to itself as
+// its schedule allows. None if a group's ranks do not lie in rows of equal distances.
 std::optional<schedule::Symmetry> folded_symmetry(const Machine&, const std::vector<ConcurrentGroups>&);
 
 // Maps ranks and resources to the representatives that are simulated in their place.

@@ -81,7 +81,7 @@ SimulationRun::Engine::Engine(const Machine& machine, std::vector<SimulatedColle
   } else if (settings_.network)
     network_ = settings_.network(capacities_);
   else if (folds && !folding_)
-    network_ = std::make_unique<FlowNetwork>(capacities_);  // exact, to be compared with the folded run
+    network_ = std::make_unique<FlowNetwork>(capacities_);  // not allowed to fold: exact, to compare with a folded run
   else
     network_ = std::make_unique<HybridFlowNetwork>(capacities_, folds ? patience_folded : patience);
   capacities_ = {};

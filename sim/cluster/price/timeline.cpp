@@ -17,7 +17,7 @@ constexpr std::size_t spans_of_move = 10;  // about: software, bytes, and each r
 
 // A simulated rank.
 struct Own {
-  std::vector<std::int64_t> moves;  // that it keeps, by the time they are ready
+  std::vector<std::int64_t> moves;  // its own, in the order in which they become ready
   Time last_arrival = 0;
   Rank last_from = -1;
 };
@@ -176,7 +176,7 @@ class Writer {
     }
     std::ranges::stable_sort(changes, {}, &Change::time);
     std::set<std::int64_t> active;
-    std::int64_t last = -1;  // span
+    std::int64_t last = -1;  // the resource's last span; -1: none
     for (std::size_t at = 0; at < changes.size();) {
       const Time now = changes[at].time;
       for (; at < changes.size() && changes[at].time == now; ++at)

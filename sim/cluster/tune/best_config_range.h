@@ -8,15 +8,16 @@
 
 namespace trellis::sim {
 
-// This config is chosen from `from` bytes on, until the next region.
+// This config is chosen from `from` bytes on, until the next range begins.
 struct BestConfigRange {
   double from = 0;
   AlgorithmConfig config;
   Time time = 0;  // at `at` bytes
-  double at = 0;  // where the region begins; of the first region, the least size that was priced
+  double at = 0;  // where the range begins; of the first range, the least size that was priced
 };
 
-// Costs may be in any order. The first region begins at 0. With `family`, a change of channels or segments begins none.
+// Costs may be in any order. The first range begins at 0. With `family`, configs that differ only in channels or
+// segments share a range.
 std::vector<BestConfigRange> regions_of(std::vector<ConfigCost>, bool family);
 
 }  // namespace trellis::sim

@@ -11,7 +11,7 @@ namespace {
 
 constexpr int most_depth = 6;  // depth of recursion when looking for third configs between two samples
 
-// Sizes in between are whole numbers of bytes.
+// Rounds `at` down to whole bytes, and keeps it between the two sizes.
 double between(double low, double high, double at) { return std::clamp(std::floor(at), low + 1, high - 1); }
 
 double middle(double low, double high) { return high > 4 * low ? std::sqrt(low * high) : (low + high) / 2; }

@@ -14,13 +14,13 @@ namespace trellis::sim {
 
 class CrossoverFinder {
  public:
-  // The sweep must have priced all its points. The control's threads search for third configs. If the control says
-  // stop, borders that are not yet found stay at samples.
+  // The sweep must have priced all its points. Third configs, which win between two samples, are searched for on the
+  // control's threads. If the control says stop, borders that are not yet found stay at samples.
   CrossoverFinder(const Machine&, const SweepSpec&, const std::vector<ConfigCost>& samples, SweepControl);
 
-  // Like regions_of, but locates each border to the byte: a region begins at the least size at which its config is
-  // cheaper than that of the region before, and `time` is its price there. A config that wins only between two samples,
-  // by enough to be worth a change, gets a region too.
+  // Like regions_of, but locates each border to the byte: a range begins at the least size at which its config is
+  // cheaper than that of the range before, and `time` is its price there. A config that wins only between two samples,
+  // by enough to be worth a change, gets a range too.
   std::vector<BestConfigRange> regions(bool family);
   // The prices at the borders found last: of the config that loses and of the config that wins.
   const std::vector<ConfigCost>& priced() const { return priced_; }

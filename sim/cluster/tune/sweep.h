@@ -23,10 +23,10 @@ struct SweepSpec {
 struct SweepControl {
   int threads = 1;
   std::vector<ConfigCost> known = {};                 // already priced points
-  std::vector<ConfigCost> slower = {};                // points known to take longer than this time
+  std::vector<ConfigCost> slower = {};                // points known to take longer than their `time`
   std::function<bool()> stopped = {};                 // polled by all threads, also while a point is priced; true: stop
   std::function<void(const ConfigCost&)> found = {};  // called for each new point, never concurrently
-  // likewise, for a point that takes longer than this time, while enough others are faster
+  // likewise, for a point that takes longer than its `time`, while enough others are faster
   std::function<void(const ConfigCost&)> given_up = {};
 };
 
@@ -49,7 +49,8 @@ class CancellationMonitor final : public ProgressMonitor {
 // stopped. An error in one thread stops the others and is thrown.
 std::vector<ConfigCost> sweep(const Machine&, const SweepSpec&, const SweepControl&);
 
-// A hash that changes with any figure, level, defect, the era, or the build, whose prices may differ.
+// A hash that changes with any figure, level or defect, with the era, and with the build, as another build may give
+// other prices.
 std::string fingerprint(const MachineSpec&, std::string_view era);
 
 // Writes and reads finished points, a line each. A truncated last line is ignored, and so are lines of another machine

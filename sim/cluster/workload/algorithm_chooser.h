@@ -18,7 +18,7 @@ namespace trellis::sim {
 struct ChosenAlgorithm {
   std::string words;                                // the config, "ring dims=16 channels=2"
   std::shared_ptr<const CompiledSchedule> pattern;  // null: stopped before there was one
-  double chunk_bytes = 0;                           // set if chunks are of one element or empty
+  double chunk_bytes = 0;                           // an element's, if the pattern counts chunks in elements; else 0
   Time alone = 0;                                   // the price if nothing else is in flight
 };
 

@@ -41,9 +41,9 @@ struct ChakraFile {
 std::vector<ChakraNode> read_chakra_nodes(const ChakraFile&);
 
 // The nth file is that of rank n. The collectives of one process group (or of all ranks if none is named) are matched
-// in the order in which each rank reaches them; sends and receives by their ends and tag. A message leaves when its
-// sender reaches it, whether or not it is awaited. Computation takes its duration, or num_ops and tensor_size at the
-// machine's rates. A rank computes one thing at a time, in the order in which things become ready. comm_size is a
+// in the order in which each rank reaches them; sends and receives by sender, receiver and tag. A message leaves when
+// its sender reaches it, whether or not it is awaited. Computation takes its duration, or num_ops and tensor_size at
+// the machine's rates. A rank computes one thing at a time, in the order in which things become ready. comm_size is a
 // rank's input, as in ASTRA-sim: the larger buffer of all_gather and gather has one for each rank. Throws
 // invalid_argument with the file and the node's byte.
 ExecutionGraph read_chakra(std::string_view name, std::span<const ChakraFile>);
@@ -54,7 +54,7 @@ ExecutionGraph read_chakra(std::string_view name, std::span<const ChakraFile>);
 std::optional<ExecutionGraph> read_alike_chakra(std::string_view name, std::span<const std::string> names,
                                                 const std::function<std::string(std::size_t)>& bytes);
 
-// The same of nodes that were read from something else: a list for each rank, with the name of its file.
+// Likewise for nodes that were read from another format: a list for each rank, with the name of its file.
 ExecutionGraph graph_of_traces(std::string_view name, std::span<const ChakraFile>,
                                std::vector<std::vector<ChakraNode>>);
 

@@ -17,7 +17,7 @@ using schedule::GraphTask;
 constexpr double enough = 0.03;
 constexpr std::int64_t most_effort = 500'000;
 
-constexpr std::size_t most_groups = 64;  // simulated beside each other
+constexpr std::size_t most_groups = 64;  // simulated at once
 constexpr std::uint64_t draws = 16;      // of an exchange with noise
 
 }  // namespace

@@ -1,6 +1,6 @@
-// How long a graph's exchanges take: each kind of exchange of a communicator is simulated once, in its first group and
-// all groups that share hosts with it, at the same time. On a machine with defects also in groups on hosts that have
-// one, and the slowest counts.
+// How long a graph's exchanges take. Each kind of exchange of a communicator is simulated once: in its first group
+// together with the groups that share hosts with it, as these exchange at the same time. On a machine with defects, it
+// is also simulated in groups on hosts that have a defect, and the slowest time counts.
 #pragma once
 
 #include <map>
@@ -17,15 +17,16 @@
 
 namespace trellis::sim {
 
-// Keeps the times of exchanges on one machine, by what is exchanged, among whom, and beside whom. Thread-safe.
+// Caches the times of exchanges on one machine, by what is exchanged, among which ranks, and by which other groups
+// exchange at the same time. Thread-safe.
 class ExchangeTimeCache {
  public:
   struct Known {
     std::string algorithm;
     Time alone = 0, together = 0;
   };
-  // Collective, bytes, root, algorithm, era; and the ranks of all groups that exchange at once, on a machine without
-  // defects counted from the first rank of the first group's host.
+  // Collective, bytes, root, algorithm, era; and the ranks of all groups that exchange at once. On a machine without
+  // defects, these are counted from the first rank of the first group's host.
   using Key = std::tuple<int, double, Rank, std::string, std::string, std::vector<Rank>>;
 
   std::optional<Known> find(const Key&) const;
@@ -44,8 +45,8 @@ class ExchangePricer {
   ExchangePricer(const ExchangePricer&) = delete;  // choices_ refers to its options
   ExchangePricer& operator=(const ExchangePricer&) = delete;
 
-  // The price of an exchange; `together` is `forever` if it was stopped. `task`: a class's end of the exchange; of a
-  // message, the sender's. `other`: the other end; of a collective, the same task.
+  // The price of an exchange; `together` is `forever` if it was stopped. `task`: the exchange as the class `of` has it;
+  // of a message, the send. `other`: of a message, the receive; not used for a collective.
   ExchangePrice& price_of(std::uint32_t of, const schedule::GraphTask& task, const schedule::GraphTask& other);
   // Times of the exchange with random delays, drawn once. Empty: it was stopped.
   const std::vector<Time>& noisy(std::uint32_t of, const schedule::GraphTask& task, const schedule::GraphTask& other);
@@ -53,7 +54,8 @@ class ExchangePricer {
   std::vector<ExchangePrice> prices() const;
 
  private:
-  // What is exchanged, of how many bytes, between which ranks of the first group, counted from its first host.
+  // Communicator, collective (-1: a message), bytes, root, algorithm; and the ranks of the first group, on a machine
+  // without defects counted from the first rank of its host.
   using Key = std::tuple<std::uint32_t, int, double, Rank, std::string, std::vector<Rank>>;
 
   using Task = schedule::GraphTask;

@@ -1,5 +1,6 @@
-// How much of a long job's time is steps that count: hosts fail, checkpoints take time, and what came after the last
-// one is done again. Failures are independent and as likely at any time.
+// The goodput of a long job: the fraction of its time that goes to steps which count. Hosts fail, checkpoints take
+// time, and steps since the last checkpoint are repeated after a failure. Failures are independent and equally likely
+// at any time.
 #pragma once
 
 namespace trellis::sim {

@@ -39,10 +39,10 @@ bool is_goal(std::string_view text);  // its first word is num_ranks, but for co
 // with comments as in C++. Throws invalid_argument with the line, its fault and what was expected.
 GoalProgram read_goal(std::string_view name, std::string_view text);
 
-// For any machine: a message leaves when its sender reaches it; those between two ranks with one tag are matched in
-// order. What begins with another operation begins when that one could. Throws invalid_argument for receives from any
-// rank or with any tag, which only a run by LogGOPS can match, for messages without another end, and for what waits for
-// itself.
+// For any machine: a message leaves when its sender reaches it, and messages between two ranks with one tag are matched
+// in order. An operation that begins with another one waits for what that one waits for. Throws invalid_argument for
+// receives from any rank or with any tag, which only a run by LogGOPS can match, for sends and receives without a
+// counterpart, and for operations that wait for themselves.
 ExecutionGraph goal_graph(const GoalProgram&);
 
 // Nanoseconds; G and O for each byte after the first; S: the eager limit, the bytes up to which a message does not wait

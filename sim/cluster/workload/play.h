@@ -30,7 +30,7 @@ struct PlayOptions {
 struct PlayedTask {
   Time start = 0, end = 0;
   std::int64_t cause = -1;     // the part whose end it waited for last; -1: none
-  std::string algorithm = {};  // the config that was used, as `by` and PlayOptions take it
+  std::string algorithm = {};  // the config that was used, as PlayOptions and a workload's `by` take it
 };
 
 // How the ranks of one cell (EquivalentRanks) spend their time.

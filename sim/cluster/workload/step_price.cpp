@@ -128,7 +128,7 @@ class Walk {
  private:
   static constexpr std::uint32_t none = static_cast<std::uint32_t>(-1);
 
-  // What one pass of a stretch takes, kept for its further passes. A step with noise goes through each pass.
+  // What one pass of a stretch takes, computed once for all of its passes; with noise, for each pass anew.
   struct Passed {
     bool known = false;
     Time time = 0;

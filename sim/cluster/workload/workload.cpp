@@ -193,8 +193,8 @@ class Spreading {
   Workload out_;
   std::vector<std::uint32_t> cell_of_;                // by rank
   std::vector<std::vector<std::uint32_t>> cells_of_;  // by class
-  std::vector<std::uint32_t> class_of_cell_, local_;  // its class, and its number there
-  std::vector<std::vector<std::uint32_t>> part_of_;   // by class; by task and the class's cell
+  std::vector<std::uint32_t> class_of_cell_, local_;  // by cell: its class, and its number in the class
+  std::vector<std::vector<std::uint32_t>> part_of_;   // by class: the part of each task and cell of the class
   std::map<std::pair<std::uint32_t, std::uint16_t>, std::uint32_t> last_of_stream_;
   std::map<std::tuple<std::uint32_t, std::uint32_t, Rank, Rank>,
            std::shared_ptr<const std::vector<std::vector<Rank>>>>

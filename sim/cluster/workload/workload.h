@@ -50,10 +50,10 @@ struct Workload {
 // Throws invalid_argument, with the fault, for a graph whose tasks do not match across ranks.
 Workload workload_of(std::shared_ptr<const ExecutionGraph>);
 Workload workload_of(ExecutionGraph);
-// Each class as one cell, and collectives of all groups of a communicator as one part; none where a class's groups
-// differ in who is in them, or nothing is gained.
+// The graph with each class as one cell, and each collective as one part for all groups of its communicator. None where
+// such groups do not have ranks of the same classes in the same places, or where nothing is gained.
 std::optional<Workload> folded_workload_of(std::shared_ptr<const ExecutionGraph>);
-// A graph whose owner keeps it for as long as its workload is used.
+// A pointer to the graph that does not own it: the owner keeps the graph for as long as its workload is used.
 std::shared_ptr<const ExecutionGraph> lent(const ExecutionGraph&);
 
 // One task a line, words separated by spaces; '#' begins a comment:

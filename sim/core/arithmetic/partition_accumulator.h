@@ -12,16 +12,17 @@ class PartitionAccumulator {
  public:
   // op, otherwise: the operation and the command if the attributes are absent.
   PartitionAccumulator(const BoundInstruction&, CoreMemory&, AluOp op, ReduceCommand otherwise);
-  // If the command is absent, rows are reduced only if there is a result.
+  // If the attribute reduce_cmd is absent, rows are reduced only if the instruction has a second output.
   PartitionAccumulator(const BoundInstruction& call, CoreMemory& memory, AluOp op)
       : PartitionAccumulator(call, memory, op,
                              result_of(call) != nullptr ? ReduceCommand::reset_reduce : ReduceCommand::idle) {}
-  // Adds a row of results to its partition's accumulator, then writes the accumulator to the result if there is one.
+  // Applies the command to the accumulator of the row's partition (most commands reduce the values into it), then
+  // writes the accumulator to the second output if there is one.
   void row(std::int64_t row, const float* values, std::size_t n);
 
  private:
   float start(float kept) const;
-  float joined(float kept, const float* values, std::size_t n) const;  // what the accumulator then holds
+  float joined(float kept, const float* values, std::size_t n) const;  // the accumulator's new value
 
   const BoundInstruction& call_;
   CoreMemory& memory_;

@@ -17,7 +17,7 @@ struct BackEndOptions {
   bool regions = false;        // as in ListSchedulerOptions
   bool fuse = false;           // as in ListSchedulerOptions
   bool spill = false;          // tiles that SBUF has no room for wait in HBM; else they are refused
-  int copies = 2;              // slots for each tile of a declaration that is live at once, as far as they fit
+  int copies = 2;              // slots for each tile that a declaration has live at once, if there is room
 };
 
 struct BackEndResult {

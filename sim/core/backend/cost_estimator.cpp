@@ -37,9 +37,9 @@ CostEstimate CostEstimator::of(std::uint32_t at, Engine engine) const {
     longest = std::max(longest, share.time);
     all += share.time;
   }
-  // The time for which the transfer occupies the DMA engines: that of all its shares divided by the engines, but at
-  // least a quarter of the longest share, in case few engines do most of the work. Only a quarter, as the others can
-  // serve other transfers meanwhile.
+  // The time for which the transfer occupies the DMA engines: the sum of its shares' times, divided by the number of
+  // engines, but at least a quarter of the longest share, in case few engines do most of the work. Only a quarter, as
+  // the other engines can serve other transfers meanwhile.
   return {work.trigger, work.start, std::max(all / chip_.dma.engines, longest / 4)};
 }
 

@@ -10,7 +10,7 @@
 namespace trellis::sim::core {
 
 struct CostEstimate {
-  Time interval = 0;  // of its engine; of a DMA: the trigger
+  Time interval = 0;  // until its engine can start the next; of a DMA: the time to trigger it
   Time latency = 0;  // from the start until its results are visible; of a DMA: from the trigger's end to the first byte
   Time moving = 0;   // of a DMA: how long its bytes occupy the DMA engines, taken together
 };

@@ -42,7 +42,7 @@ class RaceDetector final : public InstructionObserver {
   std::vector<std::uint32_t> counts_;                     // issued by each processor
   std::vector<Clock> known_;                              // by stream
   std::vector<std::vector<Raise>> raises_;                // of each semaphore
-  std::vector<std::vector<std::uint32_t>> instructions_;  // by processor: the instruction of each number
+  std::vector<std::vector<std::uint32_t>> instructions_;  // by processor, then its number there: an instruction
   std::map<std::uint32_t, std::vector<std::pair<std::uint32_t, Clock>>> flying_;  // instruction -> (number, clock)
   std::map<std::pair<std::uint32_t, std::uint32_t>, bool> reported_;
   std::vector<std::string> races_;

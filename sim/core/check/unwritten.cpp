@@ -134,7 +134,7 @@ class Follower {
     std::vector<std::uint32_t> order;
     std::size_t next = 0;
     std::vector<std::int64_t> registers = std::vector<std::int64_t>(register_count);
-    std::vector<bool> loaded = std::vector<bool>(register_count);  // from memory, whose values are not known
+    std::vector<bool> loaded = std::vector<bool>(register_count);  // it was loaded from memory: not known
     std::vector<Loop> loops = {};
   };
 

@@ -157,7 +157,7 @@ void check_dynamic(const BoundInstruction& call) {
   if (kernels::is_float(call.in(1).type)) refuse(call, "offset is {}; expected an integer type", name(call.in(1).type));
 }
 
-// fixed is the least that an instruction costs whose place is not known beforehand.
+// A copy whose place depends on data costs at least row.fixed cycles.
 double dynamic_cycles(const BoundInstruction& call, const CostRow& row, const ChipSpec& chip) {
   return std::max(row_cycles(call, row, chip, call.out().elements()) - row.fixed, row.fixed);
 }

@@ -8,7 +8,8 @@ namespace {
 bool plain(AluOp op) { return op == AluOp::add || op == AluOp::multiply || op == AluOp::subtract; }
 
 // Which fast mode may apply. 0: none. 1: an operand comes from PSUM. 2: operands are in SBUF and all types are narrow,
-// which is faster on some chips. 3: also all is bf16 and contiguous and op is plain, which is faster on every chip.
+// which is faster on some chips. 3: as 2, and operands and output are contiguous bf16 and op is plain, which is faster
+// on every chip.
 int speed(const BoundInstruction& call, const ChipSpec& chip) {
   const View &a = call.in(0), &b = call.in(1), &out = call.out();
   const bool sbuf = call.space(a) == MemorySpace::sbuf && call.space(b) == MemorySpace::sbuf;

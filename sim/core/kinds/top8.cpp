@@ -252,8 +252,8 @@ void check_bounds(const BoundInstruction& call) {
   expect_elements(call, "out", call.out(), 2 * call.in().elements());
 }
 
-// Writes where the run of equal ids that each element belongs to begins, for all elements, and then where it ends. Id 0
-// is padding: its run begins at n and ends at -1.
+// Finds for each element the run of equal ids that it belongs to. Writes for all elements the index where the run
+// begins, and then for all elements the index after its end. Id 0 is padding: its run begins at n and ends at -1.
 void bounds(const BoundInstruction& call, CoreMemory& memory) {
   const auto n = static_cast<std::size_t>(call.in().elements());
   std::vector<double> ids(n), out(2 * n);

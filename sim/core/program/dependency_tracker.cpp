@@ -27,8 +27,8 @@ View whole_rows(const NeuronCoreProgram& program, View v) {
   return v;
 }
 
-// A processor starts and ends in order, so it may overwrite what it read or wrote earlier. It may read what it wrote
-// only when that is done. Products accumulate in PSUM without a wait.
+// Instructions of one processor start and end in order, so one may overwrite without a wait what earlier ones read or
+// wrote. It may read what they wrote only when they are done. Products accumulate in PSUM without a wait.
 bool DependencyTracker::waits_for(const InstructionAccess& now, const InstructionAccess& before) {
   if (!now.writes && !before.writes) return false;
   if (now.processor != before.processor) return true;

@@ -51,7 +51,8 @@ enum class ShapeRule : std::uint8_t {
 // Instructions that control the stream itself.
 enum class ControlFlow : std::uint8_t { none, loop, end_loop, move, add, load };
 
-// The operand in which the last input chooses the places: the first input (source) or the first output (target).
+// If the last input holds indices or an offset: the operand to which they are applied, the first input (source) or the
+// first output (target).
 enum class IndirectOperand : std::uint8_t { none, source, target };
 
 struct InstructionKind {
@@ -64,7 +65,7 @@ struct InstructionKind {
   int generation = 2;  // the first that has it
   bool dma = false;
   IndirectOperand indirect = IndirectOperand::none;  // a DMA moves as many rows as the last input has
-  bool adds = false;                                 // to what is in the output
+  bool adds = false;                                 // the result to what the output holds
   bool sequencer = false;   // no datapath: takes the chip's semaphore.instruction; the result is visible at once
   bool background = false;  // not done by its engine: its cycles are only latency
   ControlFlow control = ControlFlow::none;

@@ -1,4 +1,4 @@
-// An NeuronCoreProgram: the instructions for the engines of a core, as values. The builder or the assembler makes one,
+// A NeuronCoreProgram: the instructions for the engines of a core, as values. The builder or the assembler makes one,
 // run() runs it.
 #pragma once
 
@@ -31,7 +31,7 @@ struct SemaphoreWait {
   bool operator==(const SemaphoreWait&) const = default;
 };
 
-// Added when the instruction has finished and its results are visible.
+// An instruction adds this to the semaphore when it has finished and its results are visible.
 struct SemaphoreSignal {
   std::int32_t semaphore = 0;
   std::int32_t add = 1;

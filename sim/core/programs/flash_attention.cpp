@@ -83,8 +83,8 @@ class Kernel {
   }
 
  private:
-  // How many tiles to rotate for each input of a head: it is loaded while the three steps before, perhaps of several
-  // other heads, may still read theirs.
+  // How many tiles each input of a head rotates through: it is loaded into the next tile while the three steps before,
+  // perhaps of several other heads, may still read their inputs in other tiles.
   int copies() const {
     const std::int64_t steps = s_.length / lanes;
     return s_.heads > 1 ? static_cast<int>(1 + (3 + steps - 1) / steps) : 1;

@@ -50,8 +50,8 @@ Tables declare(ProgramBuilder& b, const Sizes& s) {
 
 // How many tiles of each kind there are.
 struct Counts {
-  int work = 1;  // for what every step computes
-  int kept = 1;  // for what lasts over the states
+  int work = 1;  // for values that each step computes anew
+  int kept = 1;  // for delta, delta u and the sums, which all states use
   bool spills = false;
 };
 
@@ -149,10 +149,10 @@ class Kernel {
   Tables t_;
   TensorOperand ones_;
   RotatingTiles rows_, columns_, spread_, decays_, inputs_, paths_, parts_, kept_, sums_;
-  TensorOperand carry_;  // the last value of the scan before
+  TensorOperand carry_;  // the last h of the step before, from which v3 continues in the next tile
 };
 
-// Loads or computes what lasts over the states: delta and delta u.
+// Loads delta and computes delta u, which all states use. If tiles spill, it only stores delta u in HBM.
 void Kernel::load_tiles(Step& p) {
   if (counts_.spills) {
     const TensorOperand product = kept_.next();

@@ -42,7 +42,7 @@ class CoreSimulator {
     WaitReason why = WaitReason::none;  // why it was blocked last
     std::int64_t cause = -1;            // the span that ended that wait, else the last span
     std::int16_t table = -1;            // the function table that Scalar holds
-    std::deque<ArrayWork> recent = {};  // Tensor's, of its last window
+    std::deque<ArrayWork> recent = {};  // Tensor's instructions in the last TensorSpec::ramp
     double recent_work = 0;
     std::vector<Loop> loops = {};
     std::vector<std::int64_t> registers = {};

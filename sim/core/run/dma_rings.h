@@ -45,7 +45,7 @@ class DmaRings {
   const std::vector<RingTransfer>& packet_event(int engine, std::uint32_t version);
 
   const std::vector<Time>& busy() const { return busy_; }  // of each engine
-  Time any_busy() const { return any_busy_; }              // at least one of them
+  Time any_busy() const { return any_busy_; }              // with at least one engine busy
 
  private:
   struct Share {

@@ -68,7 +68,8 @@ Whole whole_of(const BoundInstruction& call, const View& v, const ChipSpec& chip
 
 }  // namespace
 
-// The operand with the most pieces determines their number. The shapes of the two sides may differ, as in a transpose.
+// The number of bytes, of contiguous pieces and of descriptors is each that of the operand with the most: the shapes of
+// the two sides may differ, as in a transpose.
 DmaWork dma_work(const BoundInstruction& call, const ChipSpec& chip) {
   const DmaSpec& dma = chip.dma;
   DmaWork work;

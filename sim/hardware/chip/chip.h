@@ -85,7 +85,7 @@ class ChipSpec {
   Time core_barrier = 0;
   Time core_move = 0;                                                  // first byte between two cores of a pair
   double core_rate = 0;                                                // bytes a second between two cores of a pair
-  bool vector_gpsimd_share = false, vector_scalar_share_psum = false;  // they share a port, one at a time
+  bool vector_gpsimd_share = false, vector_scalar_share_psum = false;  // the two engines share a port
 
   CostRow cost(std::string_view kind, int engine) const;
   const Figures& figures() const { return figures_; }

@@ -60,7 +60,8 @@ const Unit& own_unit(Dimension dimension) {
 
 std::optional<std::string> spelled(double value, const Unit& unit) {
   const double number = unit.size < 1 ? value * std::round(1 / unit.size) : value / unit.size;
-  // A product and a quotient round twice. 15 digits give the intended number back, where there was one.
+  // The value and this number were both rounded. If the value came from a number of at most 15 digits, rounding to 15
+  // gives that number back.
   for (std::string text : {fmt::format("{:.15g}", number), fmt::format("{}", number)})
     if (const auto back = text::finite_number(text); back && in_own_unit(*back, unit) == value) return text;
   return {};

@@ -31,9 +31,9 @@ struct Figure {
   std::size_t line = 0;  // of the text that was read; 0: inherited by `like`
 };
 
-// One figure a line, each key once: a value with its unit (none for a plain number), a range if it has one, the mark,
-// the source. A '#' at the start of a word begins a comment. `like NAME`, before the first figure, inherits another
-// file's figures; later lines replace them:
+// One figure a line, each key once: a value with its unit (none for a plain number), a range if it has one, its
+// provenance, its source. A '#' at the start of a word begins a comment. `like NAME`, before the first figure, inherits
+// another file's figures; later lines replace them:
 //   tensor.clock = 2.8 GHz | documented | nki/guides/architecture/trainium_inferentia2_arch.rst
 //   vector.latency = 339 ns | fitted instr.trn1.tensor_tensor.fp32.8192.64p | 2N and this, at 1.12 GHz
 //   hbm.latency = 300 ns 150..600 | assumed | as other HBM2e controllers
@@ -62,7 +62,7 @@ class Figures {
   void set(std::string_view key, std::string_view text);  // "12 GB/s", of the same dimension
 
   const std::map<std::string, Figure, std::less<>>& all() const { return figures_; }
-  void expect_times(std::string_view what) const;  // throws for one below 0, other than of an operation or a step
+  void expect_times(std::string_view what) const;  // throws for a time below 0, except in operation.* and step.*
   // Throws for the first figure that was never looked up, so a misspelt key is found.
   void expect_all_used(std::string_view what) const;
   std::string text() const;  // reads back as the same figures

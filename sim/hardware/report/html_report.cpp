@@ -12,7 +12,7 @@
 namespace trellis::sim {
 namespace {
 
-// A note beside totals, which are sums over the ranks that were simulated: it names them.
+// The note beside totals that says over which simulated ranks they are summed; empty if over all ranks.
 std::string of_whom(const ReportOptions& options) {
   return options.scope.empty() ? "" : fmt::format(" <small>of {}</small>", escaped_html(options.scope));
 }

@@ -1,5 +1,5 @@
-// Rows of events that grow side by side, in chunks of 4, 8, 16 and so on: a short row takes little memory, a long one
-// is mostly contiguous.
+// Lists of events, called rows, that grow side by side in chunks of 4, 8, 16 and so on: a short row takes little
+// memory, a long one is mostly contiguous.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Sorts numbers that consist of a few sorted runs, as rows of like events do. A merge of the runs.
+// Sorts a list of numbers that consists of a few sorted runs, as lists of similar events do, by merging the runs.
 #pragma once
 
 #include <algorithm>

@@ -140,7 +140,8 @@ class Writer {
     put_packet();
   }
 
-  // A flow runs from its earliest event to later ones, so a cause that begins no earlier in ticks gets no arrow.
+  // Perfetto draws a flow from its earliest event on, so a span has an arrow only if its cause begins at an earlier
+  // tick.
   bool has_arrow(const Span& s) const {
     return s.cause >= 0 && timeline_.spans[s.cause].start / tick_ < s.start / tick_;
   }

@@ -52,7 +52,7 @@ struct CriticalPathPiece {
   bool waiting = false;
 };
 
-// All pieces of one track and kind together.
+// The sum of the pieces on one track that are at work, or that wait for the same reason.
 struct CriticalPathTotal {
   std::uint32_t track = 0;
   WaitReason wait = WaitReason::none;  // of pieces that wait

@@ -48,7 +48,7 @@ std::vector<CriticalPathPiece> critical_path(const Timeline& timeline) {
   if (spans.empty()) return path;
   const Predecessors predecessors(timeline);
   std::int64_t at = std::ranges::max_element(spans, {}, &Span::end) - spans.begin();
-  Time until = timeline.end;  // everything after this is explained
+  Time until = timeline.end;  // the path already covers the time after this
   const auto put = [&](std::int64_t span, Time start, bool waiting) {
     if (start >= until) return;
     path.push_back({span, start, until, waiting});

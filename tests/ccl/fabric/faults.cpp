@@ -1,4 +1,4 @@
-// The hostile wire: an operation's fate depends on a seed and on the operation alone.
+// The wire that injects faults: what happens to an operation depends only on a seed and on the operation.
 #if __has_include(<rdma/fabric.h>)
 
 #include <gtest/gtest.h>

@@ -43,7 +43,7 @@ TEST(JoinBarrier, ARankThatGivesUpMakesRankZeroDropIt) {
 }
 
 TEST(JoinBarrier, InALargeCommunicatorARankHasJoinedWhenThoseBehindItHave) {
-  Parts two(2, 64, std::chrono::seconds(10));  // in the tree of joins, rank 3 alone is behind it
+  Parts two(2, 64, std::chrono::seconds(10));  // in the tree of joins, rank 3 is its only child
   two.joining.come();
   EXPECT_EQ(two.joining.not_joined(), Some{3});
   EXPECT_FALSE(written(two.joining).joined);

@@ -45,7 +45,7 @@ TEST(PieceArrivalTracker, WhatComesAfterTheEndIsIgnored) {
   const std::uint32_t next = all.open(2, 3, true).value();  // takes the closed one's slot
   EXPECT_NE(next, old);
   EXPECT_EQ(all.land(old), -1);
-  EXPECT_EQ(all.land(next + 2), -1);  // it has two pieces
+  EXPECT_EQ(all.land(next + 2), -1);  // it has pieces 0 and 1 only
   EXPECT_EQ(all.land(next + (1U << 20)), -1);
   EXPECT_EQ(all.landed(next), 0U);
 }

@@ -1,4 +1,4 @@
-// Registrations that are kept, and what a provider is asked for.
+// Which registrations a RegistrationCache keeps, the keys of regions, and the requests to register memory.
 #if __has_include(<rdma/fabric.h>)
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@
 namespace trellis::ccl::libfabric {
 namespace {
 
-// A region that counts how many there are.
+// Counts the regions that exist.
 class Counted : public MemoryRegion {
  public:
   Counted(const std::byte* at, int& all) : at_(at), all_(all) { ++all_; }
@@ -198,7 +198,7 @@ TEST(RegistrationCache, OfADevicesMemoryEndBeforeItsPages) {
   host->release(again);
 }
 
-// Another communicator moves the memory into the device's window, and back.
+// Does what another communicator may do: moves the memory into the device's window, and back.
 TEST(RegistrationCache, EndWhenPagesMove) {
   Kept k(4);
   const auto watch =

@@ -1,4 +1,4 @@
-// Memory of a NeuronCore (the stand-in's) as a fabric registers it.
+// Memory of a NeuronCore, which the stand-in for libnrt simulates, as a fabric registers it.
 #if __has_include(<rdma/fabric.h>)
 
 #include <gtest/gtest.h>

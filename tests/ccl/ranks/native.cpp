@@ -1,4 +1,5 @@
-// The device's own collectives, on NeuronCores of the stand-in: their sums' bits, and how the dump shows them.
+// The device's own collectives, on NeuronCores that the stand-in for libnrt simulates: their sums' bits, and how the
+// dump shows them.
 #include <gtest/gtest.h>
 
 #include <fmt/format.h>
@@ -199,8 +200,8 @@ TEST(Native, GroupsInWhichRanksBeginInDifferentOrdersEnd) {
   EXPECT_EQ(on_cores(4, [](const OnCore& r) { Parted(r).sum_both_in_groups(r.c.rank() < 2); }), "");
 }
 
-// What the hosts of a run share. Their native all_reduce computes nothing, and ends once all ranks have begun it; but
-// on the late rank, only a while after all others have closed their devices.
+// What the ranks' devices share. Their native all_reduce computes nothing. It ends once all ranks have begun it, but on
+// rank `late` only a while after all others have closed their devices.
 struct Ends {
   static constexpr int late = 2;
   const int ranks;

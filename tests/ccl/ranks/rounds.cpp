@@ -44,7 +44,8 @@ TEST_P(Rounds, OfEverySizeHaveTheInterpretersBits) {
               "");
 }
 
-// A rank has two places, which its rounds use in turn: if it is ahead, it overwrites its round before the last one.
+// A rank's rounds use its four cells, and its two rooms for larger messages, in turn: a rank that is ahead overwrites
+// the messages of an earlier round.
 TEST_P(Rounds, FollowEachOtherAsRanksComeAndGo) {
   const auto& [transport, ranks] = GetParam();
   EXPECT_EQ(run_ranks(transport, ranks,

@@ -162,7 +162,7 @@ void await(const std::atomic<int>& count, int enough) {
 }
 
 std::vector<std::string> at_once(std::size_t cases, const SaidByCase& said) {
-  constexpr std::size_t most = 16'384;  // bytes of what one says
+  constexpr std::size_t most = 16'384;  // bytes of room for the result of a case
   void* const memory = mmap(nullptr, cases * most, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   char* const texts = static_cast<char*>(memory);
   std::vector<pid_t> children;

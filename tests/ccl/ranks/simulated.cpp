@@ -246,7 +246,7 @@ class SlowTime : public device::SimulatedTime {
   const std::optional<Point> point_;
 };
 
-// A host with simulated time that holds up its rank at a point of every operation.
+// A host device with simulated time, which holds up its rank at a point of every operation.
 class Slow : public device::HostDevice {
  public:
   explicit Slow(std::optional<Point> point) : HostDevice("slow", std::size_t{1} << 20), point_(point), time_(point) {}

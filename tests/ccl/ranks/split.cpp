@@ -1,4 +1,4 @@
-// Communicators made of others.
+// Communicators that are split from others or shrunk out of them.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -27,7 +27,7 @@ std::int32_t sum_over(Communicator& c, std::int32_t mine) {
 TEST_P(Split, ByColorAndKey) {
   EXPECT_EQ(run_ranks(GetParam(), 5,
                       [](Communicator& c) {
-                        // 0, 2, 4 backwards; 1 and 3 forwards.
+                        // Ranks 0, 2, 4 in reverse order; ranks 1 and 3 in order.
                         const bool even = c.rank() % 2 == 0;
                         const auto half = c.split(even ? 0 : 7, even ? -c.rank() : c.rank());
                         expect(half->ranks() == (even ? 3 : 2), "how many");

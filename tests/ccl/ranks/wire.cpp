@@ -21,7 +21,7 @@ Config narrow(Rounding rounding, const std::string& algorithm = "") {
   return {.algorithm = algorithm, .rounding = rounding, .seed = 11, .wire = DType::bf16};
 }
 
-// Takes f32 sums of each kind in turn, and now and then a call whose data travel unchanged.
+// Gives calls each kind of f32 sum in turn; every fourth call is a max instead, whose data travel unchanged.
 void f32_kind(Call& call, std::size_t turn) {
   constexpr Reduction ops[] = {Reduction::sum, Reduction::avg, Reduction::scaled_sum, Reduction::max};
   call.op = {ops[turn % 4], 0.3};

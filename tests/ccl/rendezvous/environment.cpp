@@ -146,8 +146,8 @@ TEST(StoreFromEnvironment, AnotherSecretAtTheAddressIsSaid) {
 TEST(StoreFromEnvironment, ARelayAtTheAddressIsPassedOver) {
   net::Descriptor listener = net::listen_at("127.0.0.1", 0);
   const int port = net::local_address(listener).port();
-  // Before the relay has its thread: a process that is forked while another thread allocates can find the address
-  // sanitizer's allocator locked for ever.
+  // The ranks are forked before the relay has its thread: a process that is forked while another thread allocates can
+  // find the address sanitizer's allocator locked for ever.
   const std::vector<pid_t> ranks = start(job(3, port, "secret"));
   const Relay relay(std::move(listener), [=] { return port + 1; });
   expect_good_ends(ranks);

@@ -1,4 +1,4 @@
-// The stand-in between processes: a hub that device 0 serves, and messages between cores.
+// The stand-in between processes: meetings at a rendezvous that device 0 serves, and messages between cores.
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/wait.h>

@@ -16,7 +16,7 @@ namespace trellis::nccl {
 namespace {
 
 constexpr std::size_t elements = std::size_t{1} << 20;
-constexpr std::size_t ends_of_messages = std::size_t{64} << 10;  // bytes of slots that these may take
+constexpr std::size_t ends_of_messages = std::size_t{64} << 10;  // bytes of slots for ends outside whole pages
 
 // Memory that the two processes share.
 struct Rendezvous {
@@ -36,7 +36,8 @@ std::uint64_t memory_of(ncclComm_t comm) {
   return bytes;
 }
 
-// The bytes of slots that a broadcast of this memory has begun to use. Throws when its result is wrong.
+// How many bytes of slots a broadcast of this memory is the first to use: peers copy through slots what they cannot
+// read directly. Throws when its result is wrong.
 std::size_t slots_for(ncclComm_t comm, int rank, float* data) {
   float nothing = 0;
   expect(ncclAllReduce(&nothing, &nothing, 1, ncclFloat, ncclSum, comm, nullptr));

@@ -38,7 +38,7 @@ INSTANTIATE_TEST_SUITE_P(Programs, Ships, testing::ValuesIn(all_shipped()), [](c
 struct Fault {
   std::string line, complaint;
 };
-void PrintTo(const Fault& fault, std::ostream* out) { *out << fault.line; }  // else a test is called by addresses
+void PrintTo(const Fault& fault, std::ostream* out) { *out << fault.line; }  // else as bytes, with addresses
 
 class Faults : public testing::TestWithParam<Fault> {};
 

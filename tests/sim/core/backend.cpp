@@ -99,7 +99,7 @@ TEST(CoreBackEnd, FindsDependenciesThroughMemory) {
   EXPECT_EQ(earlier(1), (std::vector<std::uint32_t>{0}));
   EXPECT_EQ(earlier(2), (std::vector<std::uint32_t>{1}));
   EXPECT_EQ(earlier(3), (std::vector<std::uint32_t>{0, 1}));     // fills the tile that 1 has read
-  EXPECT_EQ(earlier(4), (std::vector<std::uint32_t>{1, 2, 3}));  // and here the one that is stored
+  EXPECT_EQ(earlier(4), (std::vector<std::uint32_t>{1, 2, 3}));  // overwrites the tile that 2 stores
   const Kernel fresh = doubled(2);
   const auto apart = dependency_graph(fresh.draft, unordered_buffers(fresh.draft.program));
   EXPECT_EQ(apart.first[4] - apart.first[3], 0U);  // a tile declared anew waits for nothing
@@ -160,7 +160,7 @@ TEST(CoreBackEnd, FindsEveryOverlapOfRandomStores) {
     std::set<std::int64_t> written;
     bool met = false;
     const bool of_one_stride = turn % 4 != 0;
-    const std::int64_t direction = turn % 5 == 0 ? -1 : 1;  // of the rows
+    const std::int64_t direction = turn % 5 == 0 ? -1 : 1;  // -1: each row lies below the one before
     for (int i = 0; i < 4; ++i) {
       View v = {.buffer = 0,
                 .type = DType::u8,

@@ -310,8 +310,8 @@ TEST(CoreCheck, LoopsAreBalanced) {
   expect_told(b, {"register: to is 64; expected 0 to 63"});
 }
 
-// Random shapes and types are refused, or run within the operands' memory: whatever a kind itself checks, none uses
-// memory that it does not have.
+// An instruction with operands of random shapes and types is either refused or accesses only its operands' memory when
+// it runs, whatever its kind's own check covers.
 TEST(CoreCheck, RandomOperandsAreRefusedOrRun) {
   std::mt19937 random(11);
   std::size_t ran = 0;

@@ -84,7 +84,7 @@ TEST(CoreTranspose, IsExact) {
     for (std::size_t c = 0; c < 70; ++c) EXPECT_EQ(ps[c * 40 + r], ss[r * 70 + c]);
 }
 
-// The operands have 64 partitions: the scales of the second quadrant lie in partitions 32 to 35.
+// A transpose by identity adds to what PSUM holds if accumulate is set, and else replaces it.
 TEST(CoreTranspose, ByIdentityAddsWhereItIsTold) {
   Bench b;
   const View x = b.add(plain(DType::bf16, 32, 16)), identity = b.add(plain(DType::bf16, 32, 32));
@@ -102,6 +102,7 @@ TEST(CoreTranspose, ByIdentityAddsWhereItIsTold) {
   }
 }
 
+// The operands have 64 partitions: the scales of the second quadrant lie in partitions 32 to 35.
 TEST(CoreMx, QuantizesAndMultipliesByGroups) {
   constexpr std::int32_t rows = 64, m = 6, n = 10;
   const std::int32_t columns[2] = {m, n};

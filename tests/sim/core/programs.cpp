@@ -94,7 +94,7 @@ TEST_P(CorePrograms, AreHeldToEveryOutput) {
   run(program, chip, {.memory = &memory});
   for (const CoreBuffer& b : program.buffers) {
     if (b.role != BufferRole::output) continue;
-    // The top byte of the last element: its sign and most of its exponent.
+    // Damages the output: flips most bits of the last element's exponent, in its top byte.
     std::byte& last = memory.hbm(b.name).back();
     last ^= std::byte{0x7F};
     std::uint64_t wrong = 0;

@@ -28,7 +28,7 @@ TEST_P(Stages, HaveNoRace) {
     EXPECT_EQ(races(small_matmul(chip_named(chip), GetParam()), chip_named(chip)), std::vector<std::string>{});
 }
 
-// Without any one of the builder's waits, two instructions are in no order.
+// If any one of the builder's waits is removed, some two instructions race.
 TEST_P(Stages, EveryWaitIsMissed) {
   const ChipSpec chip = chip_named("trn2");
   const NeuronCoreProgram whole = small_matmul(chip, GetParam());
@@ -118,7 +118,7 @@ tensor_copy_dynamic_)";
   for (const char* copy : {"src gpsimd y[0+128 @0 8x1] <- x[0+128 @0 8x1], offset[0+1 @0 1x1]",
                            "dst gpsimd x[0+128 @0 8x1] <- y[0+128 @0 8x1], offset[0+1 @0 1x1]"}) {
     const NeuronCoreProgram early = parse(text + copy + "\n"), late = parse(text + copy + " wait v>=1\n");
-    EXPECT_EQ(races(early, chip_named("trn2")).size(), 2U) << copy;  // with x, and with offset
+    EXPECT_EQ(races(early, chip_named("trn2")).size(), 2U) << copy;  // over x, and over offset
     EXPECT_EQ(races(late, chip_named("trn2")).size(), 1U) << copy;
   }
 }

@@ -269,7 +269,7 @@ TEST(CoreRuns, RegistersLeadNoByteOutOfABuffer) {
   EXPECT_NE(told(far).find("p: register 3 = 1000000000000 leads to bytes "), std::string::npos) << told(far);
 }
 
-// A list of four numbers, of which the third is loaded by way of the register that it goes to.
+// register_load loads list[r0] into r0 itself: the address is formed with the former value, 2.
 TEST(CoreRuns, ARegisterIsLoadedThroughItsFormerValue) {
   const ChipSpec chip = chip_named("trn2");
   const NeuronCoreProgram p = parse(R"(program list cores=1

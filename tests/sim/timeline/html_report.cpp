@@ -94,7 +94,7 @@ TEST(Report, NothingInItLeavesThePage) {
   EXPECT_EQ(page.find("src="), page.npos);
   EXPECT_NE(page.find("<title>example &lt;1&gt;</title>"), page.npos);
   EXPECT_NE(page.find("SBUF &amp; all"), page.npos);
-  std::size_t scripts = 0;  // a label with </script> ends none
+  std::size_t scripts = 0;  // a label that contains </script> must not end one
   for (std::size_t at = page.find("</script>"); at != page.npos; at = page.find("</script>", at + 1)) ++scripts;
   EXPECT_EQ(scripts, 2U);
 }

@@ -46,7 +46,7 @@ TEST(TimelineSummary, ASpanWithoutACauseFollowsTheOneBeforeItOnItsTrack) {
   const std::uint32_t label = t.label_of("x");
   for (Time i = 0; i < 5; ++i) t.add({.track = track, .label = label, .start = i, .end = i + 1});
   EXPECT_EQ(critical_path(t).size(), 5U);
-  t.spans[2].cause = 4;  // later than itself: not to be followed
+  t.spans[2].cause = 4;  // a cause later than the span itself: not followed
   EXPECT_EQ(critical_path(t).size(), 5U);
   t.add({.track = track, .label = label, .start = 9, .end = 10});
   const std::vector<CriticalPathPiece> path = critical_path(t);

@@ -296,7 +296,8 @@ TEST(Checkpoint, WhatTheFirstRankCannotWriteEndsEveryRank) {
   }
 }
 
-// In f32 there is nothing narrower than the masters, so they are what a mixed-precision checkpoint goes on from.
+// A configuration in f32 has no masters: from a mixed-precision checkpoint, its parameters are read from the masters,
+// not from the narrower parameters.
 TEST(Checkpoint, MastersBecomeTheParametersInF32) {
   const Folder folder;
   save_two(folder.path() / "first", shaped(2, 2, true, Precision::mixed), 8);

@@ -109,7 +109,7 @@ TEST(Context, OtherModelsAndRules) {
   expect_same(adapters, {.context = 2, .data = 2, .zero = true}, "adapters");
 }
 
-// Experts are shared out over data and context together; their balance is that of whole sequences.
+// Experts are shared out over data and context together; the load-balancing loss is that of whole sequences.
 TEST(Context, Experts) {
   StepConfig c = small_llama();
   c.model.architecture = "mixtral", c.model.intermediate_size = 24;
@@ -151,9 +151,9 @@ TEST(Context, NarrowTypesKeepReplicasEqual) {
   }
 }
 
-// In a ring, keys and values are sent to C - 1 ranks, again in the backward pass, and their gradients to C ranks, in
-// f32. Gathered, each rank's keys and values go to C - 1 others in both passes, and so do the others' parts of the
-// gradients.
+// In a ring of C ranks, a rank sends keys and values C - 1 times in each pass, and gradients of keys and values, in
+// f32, C times. If they are gathered, it sends its own to C - 1 others in each pass, and to each of these that rank's
+// part of the gradients.
 TEST(Context, WhatARankSendsIsProvedAndCounted) {
   for (const bool ring : {true, false}) {
     const Layout l{.context = 4, .data = 2, .ring = ring, .zero = true};

@@ -127,7 +127,7 @@ TEST(Experts, OfDeepSeekTrainAsOnOneRank) { expect_same_on_every_layout(deepseek
 
 TEST(Experts, ACapacityForAllIsNone) {
   StepConfig c = small_mixtral(), limited = c, tight = c;
-  limited.experts.capacity_factor = 2;  // of 4 experts, 2 a token: all may go to one
+  limited.experts.capacity_factor = 2;  // 4 experts, 2 a token: each has room for all tokens
   tight.experts.capacity_factor = 0.5;
   const Trained a = train_threads(c, 1), b = train_threads(limited, 1), d = train_threads(tight, 1);
   ASSERT_EQ(a.fault + b.fault + d.fault, "");
@@ -238,7 +238,7 @@ TEST(Routing, ChoosesTheBestOfTheBestGroups) {
   const float logits[6] = {3, -9, 1, 1.5F, 0, 0}, bias[6] = {0, 0, 0, 0, 0, 2};
   float scores[6], weights[2];
   std::int32_t chosen[2];
-  route(rule, 1, logits, nullptr, scores, chosen, weights);  // 3 is the largest, and its group has no other
+  route(rule, 1, logits, nullptr, scores, chosen, weights);  // expert 0's score is the best, but its group's sum is not
   EXPECT_EQ(chosen[0], 3);
   EXPECT_EQ(chosen[1], 2);
   EXPECT_NEAR(weights[0] + weights[1], 1, 1e-6);

@@ -147,7 +147,7 @@ TEST(HfOracle, GreedyTokensAreThoseOfTransformers) {
     const fs::path path = put_folder(folder, family);
     for (const auto& [tensor, pipeline] : {std::pair{1, 1}, {2, 2}})
       expect_on_threads(tensor * pipeline, [&](ccl::Communicator& w) {
-        for (const char* which : {"short", "long"}) {  // the long one begins with a piece of 64
+        for (const char* which : {"short", "long"}) {  // the long prompt begins with a pass over 64 tokens
           const json& said = golden()[family][which];
           const auto prompt = said["prompt"].get<std::vector<std::int32_t>>();
           TextGenerator g(config_of(path, tensor, pipeline, false), w, prompt.size() + said["tokens"].size());

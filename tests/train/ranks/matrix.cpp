@@ -211,7 +211,8 @@ TEST(Matrix, HeadsThatRanksDoNotDivide) {
   }
 }
 
-// Groups of four lie eight ranks apart on trn1, and copies of heads of keys two places apart in them.
+// On trn1, the four ranks of a tensor group are eight apart, and those with copies of the same heads of keys are two
+// places apart in the group.
 TEST(Matrix, CopiesOfHeadsOnTrn1) {
   StepConfig c = laid_out(small_llama(), {.tensor = 4, .data = 8, .zero = true, .accumulated = 1});
   c.model.num_attention_heads = 4, c.model.num_key_value_heads = 2, c.wiring = Wiring::trn1;

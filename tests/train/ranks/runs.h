@@ -23,7 +23,7 @@ struct Trained {
   std::string differing;  // a parameter that is not the same to the bit on all ranks that hold it
 };
 
-// A small Llama with grouped queries: 4 layers, 4 heads, 2 of keys.
+// A small Llama with grouped queries: 4 layers, 4 query heads, 2 key/value heads.
 StepConfig small_llama();
 
 struct RunOptions {

@@ -65,7 +65,7 @@ TEST(Sources, EveryFormGoesOnWhereItWasOnAnyLayout) {
     fs::remove_all(c.experiment.directory);
     const Trial begun = train_in(c, 1, 5);
     std::vector<double> losses = begun.losses;
-    // Two stages of two data-parallel ranks with tensor-parallel ones each.
+    // The rest runs on 8 ranks: 2 pipeline stages x 2 data-parallel x 2 tensor-parallel.
     c.step.strategy.tensor = 2, c.step.strategy.pipeline = 2, c.step.strategy.sequence_parallel = true;
     const Trial rest = train_in(c, 8);
     ASSERT_EQ(rest.fault, "");

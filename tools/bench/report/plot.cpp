@@ -55,7 +55,7 @@ std::vector<Curve> curves_of(const std::vector<BenchResult>& results) {
     operators = operators || r.reduction != f.reduction;
     roots = roots || r.root != f.root;
   }
-  // A size has one dot, of the iterations of all cycles.
+  // The iterations of one size, of all cycles together: they become one dot of the curve.
   struct Samples {
     const BenchResult* any = nullptr;
     std::vector<double> us;

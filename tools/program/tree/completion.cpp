@@ -64,7 +64,7 @@ Words keys_of(const Map& map) {
   return names;
 }
 
-// The words of "TEXT:{nccl,nccom}", which is how the parser says what an option takes.
+// The words in the braces of the parser's text for an option's value, such as "TEXT:{nccl,nccom}".
 Words choices_of(const cli11::Option& option) {
   const std::string type = option.get_type_name();
   const std::size_t open = type.find('{'), close = type.rfind('}');
@@ -72,7 +72,8 @@ Words choices_of(const cli11::Option& option) {
   return cli11::detail::split(type.substr(open + 1, close - open - 1), ',');
 }
 
-// Values by the option's name, which means the same in every command.
+// The values that an option takes: its choices, or those that its name stands for, which means the same in every
+// command.
 Words values_of(const cli11::Option& option) {
   if (const Words choices = choices_of(option); !choices.empty()) return choices;
   const std::string name = option.get_single_name();

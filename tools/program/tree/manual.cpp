@@ -32,7 +32,7 @@ std::string roff(std::string_view text) {
 
 std::string bold(std::string_view text) { return "\\fB" + roff(text) + "\\fR"; }
 
-// Lines as they are, as examples and tables need it.
+// The text with its lines unchanged, for examples and tables.
 std::string kept(std::string_view text) { return ".nf\n" + roff(text) + "\n.fi\n"; }
 
 // Sentences are filled to the reader's width; indented lines are kept.

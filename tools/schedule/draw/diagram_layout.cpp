@@ -37,7 +37,7 @@ Crowd crowd(const Scene& scene) {
   }
   for (std::size_t i = 0; i < scene.locals.size(); ++i)
     found.locals[{scene.locals[i].rank, scene.locals[i].round}].push_back(i);
-  // In the order of the lanes at the other end, so that lines that leave or arrive together do not cross.
+  // Sorts moves that leave or arrive together by the lanes at their other ends, so that their lines do not cross.
   for (auto& [spot, stack] : found.leaving)
     std::ranges::sort(stack, {}, [&](std::size_t i) {
       const DrawnMove& m = scene.moves[i];
@@ -134,7 +134,7 @@ double place_round(DiagramLayout& l, const Crowd& all, std::int32_t round, doubl
   return at;
 }
 
-// A picture that is too wide is continued below, after a round, in panels of about the same width.
+// Cuts a picture that is too wide between rounds into panels of about the same width, one below the other.
 void cut_panels(DiagramLayout& l, double end) {
   const double share = l.down ? end + 1 : (end + 1) / std::ceil((end + 1) / widest_panel);
   double panel = 0;

@@ -72,7 +72,7 @@ std::vector<std::int32_t> numbers(const char* option, std::string text) {
   return all;
 }
 
-// `trellis.train prepare` makes bytes and one token more, which ends a document.
+// Without a tokenizer, tokens are bytes, 0 to 255; `trellis.train prepare` ends a document with this one.
 constexpr std::int32_t end_of_bytes = 256;
 
 // The folder whose tokenizer reads the prompt; empty, where text is bytes.
@@ -101,7 +101,8 @@ std::string shown(std::string_view text) {
   return out;
 }
 
-// Bytes of a text as whole characters: a model may write bytes that are no text, which a terminal must not get.
+// Collects bytes until a UTF-8 character is whole. A model may write bytes that are no text; shown() keeps them from
+// the terminal.
 class Characters {
  public:
   std::string add(std::int32_t token) {
@@ -122,7 +123,8 @@ class Characters {
   std::string begun_;
 };
 
-// The text of tokens as it grows. What may still change with the next token - a part of a character - waits.
+// Turns tokens into text, one by one. Text that ends in an incomplete character is held back until a later token
+// completes it.
 class Growing {
  public:
   Growing(TokenizerProcess& tokenizer, std::vector<std::int32_t> prompt)

@@ -39,7 +39,7 @@ std::string profile_picture(const sim::Timeline& timeline, const std::vector<Spa
     const double y = top + row * static_cast<double>(t);
     svg.text({12, y + 14}, fmt::format("{} {}", timeline.tracks[t].group, timeline.tracks[t].name),
              R"(font-size="12")");
-    double drawn = 0;  // up to here; what would add less than a line is left out
+    double drawn = 0;  // the row is filled up to here; a span that would add too little to be seen is left out
     for (std::size_t i = 0; i < timeline.spans.size(); ++i) {
       const sim::Span& span = timeline.spans[i];
       const double from = left + unit * static_cast<double>(span.start),
@@ -47,7 +47,7 @@ std::string profile_picture(const sim::Timeline& timeline, const std::vector<Spa
       if (span.track != t || to - std::max(from, drawn) < 0.4) continue;
       svg.open("", fmt::format("{}, {:.2f} ms", timeline.label(span.label),
                                static_cast<double>(span.end - span.start) / static_cast<double>(sim::ms)));
-      // Exchanges of an axis that go on at once lie over each other.
+      // Exchanges of an axis may overlap in time, so they are drawn half transparent.
       svg.rect({from, y}, {to - from, row - 6}, 0,
                fill(shown[i]) +
                    (shown[i] == SpanKind::exchange ? R"( opacity=".5" stroke="#646c76" stroke-width=".5")" : ""));

@@ -11,7 +11,7 @@ namespace trellis::tools {
 // What a span of a profile is, by which it is coloured.
 enum class SpanKind : unsigned char { forward, backward, recompute, update, wait, exchange };
 
-// shown: of each of the timeline's spans.
+// shown: the kind of each of the timeline's spans.
 std::string profile_picture(const sim::Timeline&, const std::vector<SpanKind>& shown, const std::string& title);
 
 }  // namespace trellis::tools

@@ -118,7 +118,7 @@ class Drawing {
                            .flops = o.flops};
       const auto at = static_cast<std::size_t>(timeline.add(span));
       shown.push_back(shown_as(o));
-      // An exchange beside other operations lasts until the end of the wait for it.
+      // An exchange with a ticket overlaps other operations: its span lasts until the wait for that ticket has ended.
       if (o.kind == Operation::Kind::exchange && o.ticket != 0) begun[o.ticket] = at;
       if (const auto found = begun.find(o.ticket); o.kind == Operation::Kind::wait && found != begun.end()) {
         timeline.spans[found->second].end = span.end;
@@ -128,7 +128,7 @@ class Drawing {
     for (const auto& [ticket, at] : begun) timeline.spans[at].end = time(ran.back().end_ns);  // the next step waits
   }
   sim::Timeline timeline;
-  std::vector<SpanKind> shown;  // of each span
+  std::vector<SpanKind> shown;  // the kind of each span
 
  private:
   sim::Time time(std::int64_t ns) const { return sim::time_of_picoseconds(static_cast<double>(ns - begin_) * sim::ns); }

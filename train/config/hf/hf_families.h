@@ -21,11 +21,11 @@ struct HfSupportedValues {
 };
 
 struct HfFamily {
-  const char *type, *architecture;  // model_type, and what it is here
+  const char *type, *architecture;  // model_type, and the name of its architecture here
   const char* class_name;           // in the field "architectures"
   std::vector<HfField> fields;
   std::vector<HfSupportedValues> expected;
-  bool tied;       // word embeddings, where the file does not say
+  bool tied;       // whether word embeddings are tied, where the file does not say
   double epsilon;  // of norms, where the file does not say
 };
 

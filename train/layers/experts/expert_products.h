@@ -32,7 +32,8 @@ struct ExpertProductOptions {
   bool again = false, joined = false;  // as in ProductOptions
 };
 
-// For each expert: c = a W^T, or with `back` c = a W; or c += that. One tensor for each expert's weight.
+// For each expert: c = a W^T, or with `back` c = a W; with `accumulate` the product is added to c. `weights` has a
+// tensor for each expert's weight.
 void expert_product(Writer&, std::string_view name, TensorId a, const std::vector<const Parameter*>&,
                     const std::vector<TensorId>& weights, bool back, TensorId c, const ExpertRows&,
                     const ExpertProductOptions& = {});

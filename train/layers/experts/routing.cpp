@@ -62,7 +62,7 @@ void route(const RoutingRule& rule, std::size_t tokens, const float* logits, con
     keep_groups(rule, ranked);
     taken.assign(n, false);
     for (std::size_t k = 0; k < rule.top_k; ++k) {
-      std::size_t best = n;  // a different expert each time, whatever the scores are
+      std::size_t best = n;  // takes an expert that is not taken yet, even if scores are NaN
       for (std::size_t i = 0; i < n; ++i)
         if (!taken[i] && (best == n || ranked[i] > ranked[best])) best = i;
       taken[best] = true;

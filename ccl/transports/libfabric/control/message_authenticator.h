@@ -1,5 +1,5 @@
-// The seal of control messages: an HMAC with a key that only the ranks of one job can compute. What does not bear it
-// was made or changed by somebody else, and is dropped unread.
+// MessageAuthenticator: seals control messages with an HMAC, whose key only the ranks of one job can compute. What does
+// not bear this seal was made or changed by somebody else, and is dropped unread.
 #pragma once
 
 #include <span>

@@ -62,7 +62,7 @@ class DataPath {
   bool is_over(Rank to, int rail) const;
   bool receive_piece(const LocalBytes&, std::uint32_t number);
   bool checks() const { return settings_.checksum; }  // checksums are sent and verified
-  void expect_undamaged() const;                      // throws Damaged if a packet was damaged
+  void expect_undamaged() const;                      // throws MessageDamaged if a packet was damaged
   void resume_later() { all_resumed_ = false; }       // call it when there was no room for a lane end's packet
   void tell_soon();                                   // after a pause, tells what was taken, unless a packet told it
   bool copies() const { return !checks() && !limits_.registers_local; }  // lanes copy what they may have to retransmit
@@ -86,7 +86,7 @@ class DataPath {
   const FabricSettings settings_;
   const EndpointNeeds use_;
   std::optional<Rank> damaged_by_;            // who sent a packet that was damaged; -1: it can't be told
-  std::vector<std::unique_ptr<Wire>> wires_;  // by rail; null: it was left
+  std::vector<std::unique_ptr<Wire>> wires_;  // by rail; null: the rail was left
   WireLimits limits_;
   std::size_t eager_bytes_ = 0, most_piece_ = 0;
   std::unique_ptr<PacketChannel> packets_;  // over the first open rail

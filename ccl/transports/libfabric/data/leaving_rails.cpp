@@ -33,8 +33,8 @@ void DataPath::look_after_rails() {
   if (const int rail = monitor_.stopped(Clock::now()); rail >= 0) leave_rail(rail);
 }
 
-// Opens a fresh endpoint, which has fresh connections. False: none can be opened, or memory can't be registered with
-// it.
+// Opens a further rail on the interface of rail `like`. Its endpoint has fresh connections. False: none can be opened,
+// or memory can't be registered with it.
 bool DataPath::open_another_rail(int like) {
   if (!sends_again() || no_more_rails_) return false;
   const int rail = rails();

@@ -27,7 +27,7 @@ bool is_part_of(const PacketHeader& p, std::uint64_t offset, std::uint64_t bytes
   return bytes != 0 && offset <= p.bytes && bytes <= p.bytes - offset;
 }
 
-// True if the grant is a part of the message, in pieces that can be numbered.
+// True if the grant lies within the message, in no more pieces than can be numbered.
 bool makes_sense(const Grant& g, const PacketHeader& p) {
   return g.piece != 0 && is_part_of(p, g.offset, g.bytes) && (g.bytes - 1) / g.piece < PieceArrivalTracker::most_pieces;
 }

@@ -12,7 +12,7 @@ namespace trellis::ccl::libfabric {
 
 struct PeerAddresses {
   std::vector<fi_addr_t> addresses = {};  // by rail; FI_ADDR_UNSPEC: the rank has not told it
-  bool moved = true;                      // it receives packets over the same rail as this rank
+  bool moved = true;                      // it has moved to the rail over which this rank now sends packets
 
   // Asks less and less often: if all ranks meet all others at once, answers take long on a busy machine, and more
   // requests would delay them.

@@ -1,5 +1,6 @@
-// Memory that is registered with the wires of all rails. A registration is kept, in order of last use, if this process
-// is told when the memory ends; otherwise it ends with its use.
+// RegistrationCache: memory that is registered with the wires of all rails. A registration is kept for later use if
+// this process is told when the memory ends; if there are too many, the least recently used idle one ends. Any other
+// registration ends with its use.
 #pragma once
 
 #include <functional>
@@ -32,7 +33,7 @@ class RegisteredMemory {
   const std::unique_ptr<MemoryRegion>& at(int rail) const { return regions_[static_cast<std::size_t>(rail)]; }
   Range of_;
   bool for_peers_;
-  std::vector<std::unique_ptr<MemoryRegion>> regions_;  // by rail; null: it was left
+  std::vector<std::unique_ptr<MemoryRegion>> regions_;  // by rail; null: the rail was left
 };
 
 class RegistrationCache {

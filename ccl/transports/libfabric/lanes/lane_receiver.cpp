@@ -97,9 +97,9 @@ void LaneReceiver::check(const Receiving& r) const {
       .sender = from_, .bytes = p.bytes, .due = r.bytes, .whole = true, .mark = p.mark, .mark_due = r.mark};
 }
 
-// Tells the sender that a large message was taken. A sender that may have to retransmit waits for that. If it has
-// copied the message, only its next large message waits, and the grant for that one tells it, too: so then there is no
-// hurry.
+// Tells the sender that a large message was taken. A sender that may have to retransmit waits for that. There is no
+// hurry if it has copied the message: then only its next large message waits, and the grant for that one tells it as
+// well.
 void LaneReceiver::finish(std::size_t large) {
   next() = {};
   ++number_;
@@ -202,7 +202,8 @@ void LaneReceiver::grant_more(Receiving& r) {
   }
 }
 
-// Tagged messages need a posted receive each before the sender may begin.
+// If pieces are tagged messages, posts a receive for each: the sender may only begin then. False: not all could be
+// posted.
 bool LaneReceiver::post_pieces(Opened& o) {
   if (path_.limits().writes) return true;
   const RegistrationCache::Use& registered = registered_with(o);

@@ -57,7 +57,7 @@ class LaneSender : public Sender {
   // The large message under way.
   std::uint32_t large_ = 0;  // its number, also while it lingers
   bool begun_ = false, announced_ = false;
-  int looks_ = 0;  // for grants, before it was announced
+  int looks_ = 0;  // polls for a grant so far; after a few, the message is announced
   std::size_t bytes_ = 0;
   std::uint32_t mark_ = 0;
   std::size_t posted_ = 0;  // bytes

@@ -1,6 +1,6 @@
-// Landings are the places in memory where pieces of messages arrive. A piece names its landing, and its number there,
-// in four bytes. The numbers begin at random, so that a piece from a former process almost never names a landing of
-// this one.
+// PieceArrivalTracker: which pieces of large messages have arrived. The pieces of one grant share a landing, the place
+// where they arrive. A piece names its landing, and its number there, in four bytes. The numbers begin at random, so
+// that a piece from a former process almost never names a landing of this one.
 #pragma once
 
 #include <cstdint>

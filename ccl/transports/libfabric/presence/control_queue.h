@@ -16,7 +16,7 @@ class ControlQueue {
   ControlQueue(Rank rank, Rank ranks, ControlPaths, std::chrono::milliseconds timeout);
 
   void owe(Rank);
-  void owe_all();  // all ranks; in a large communicator: the neighbours, and those that were heard
+  void owe_all();  // all ranks; in a large communicator: the neighbours, and ranks that sent something
   bool owes(Rank r) const { return peer(r).owed; }
   std::vector<Rank> take(Deadline now);            // removes and returns those to whom something can go now
   bool under_way(Rank) const;                      // a message is under way over the path that the rank has now

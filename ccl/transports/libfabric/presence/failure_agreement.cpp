@@ -12,7 +12,7 @@ using namespace std::chrono_literals;
 
 constexpr std::chrono::milliseconds longest_judgement = 2000ms;  // time for a busy rank to answer
 constexpr int judgements = 4;                                    // the timeout is at least this many times as long
-constexpr int looks_in_judgement = 4;                            // a process that runs looks at least this often
+constexpr int looks_in_judgement = 4;                            // fewer looks in that time: this process was paused
 
 bool set_first(std::atomic<Rank>& first, Rank r) {
   Rank none = -1;
@@ -54,7 +54,7 @@ bool FailureAgreement::hear(const PublicStateHeader& h, Deadline now) {
   return set_first(aborted_, h.aborted) || fresh;
 }
 
-// Takes in a suspicion. True: it is new here.
+// Takes in a suspicion. True: it is new here, and is to be judged.
 bool FailureAgreement::suspect(const PublicStateHeader& h, Deadline now) {
   const Rank self = roster_.rank();
   if (h.suspect < 0 || h.suspected_by < 0 || suspect_ >= 0 || h.suspected_by == self) return false;

@@ -90,7 +90,8 @@ bool Presence::has_to_tell() {
     const bool asked = !heartbeats_.answered(r, goodbye(r).ask) && detector_.answers(r, now);
     if (asked && detector_.unanswered(r) == Deadline())
       heartbeats_.ask(r, now);  // what came since did not answer this request
-    // A rank that has closed may still wait until this one has closed too, or has reported what arrived.
+    // A rank that has left need only be told that this rank has left, too: it may wait for that, or for the answer in
+    // the same message.
     if (states_.left(r) ? queue_.owes(r) && !goodbye(r).told && states_.left(roster_.rank())
                         : asked || queue_.owes(r) || queue_.under_way(r))
       return true;

@@ -1,4 +1,4 @@
-// RailLoadBalancer: the endpoints over which large messages are spread. Chooses one for each piece, by how much it was
+// RailLoadBalancer: chooses the rail (endpoint) that carries each piece of a large message, by how much each rail was
 // given, how much is under way on it, and how fast it has been.
 #pragma once
 
@@ -38,7 +38,7 @@ class RailLoadBalancer {
     double given = 0;           // bytes in all, times the rail's slowness
     std::size_t bytes = 0;      // under way
     std::size_t pieces = 0;     // under way
-    Deadline since = {};        // when it last began one, or ended one
+    Deadline since = {};        // when it last began or ended a piece
     int failures = 0;           // in a row
     double seconds_a_byte = 0;  // lately; 0: not known
   };

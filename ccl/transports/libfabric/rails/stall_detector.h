@@ -1,5 +1,5 @@
-// Tells whether something sent over a rail is overdue: it is under way longer than it may be, or the peer has not
-// reported anything lately.
+// StallDetector: tells whether a rail to one peer has stopped: the peer still reports, when the patience has passed,
+// that something sent over the rail has not arrived. After half the patience the peer is to be asked for a report.
 #pragma once
 
 #include <array>

@@ -108,7 +108,8 @@ class DatagramWire : public Wire {
     return found == by_address_.end() ? nullptr : &peers_[found->second];
   }
 
-  // True if a message came; taken_ is its receive. No rank sends one that is empty, or longer than there is room for.
+  // True if a message came; taken_ is then the receive whose buffer has it. Skips messages that are empty, or longer
+  // than the buffer, as no rank sends those.
   bool take_message() {
     const Receive& r = receives_.front();
     for (int turn = 0; turn < most_refused; ++turn) {

@@ -158,7 +158,7 @@ class Endpoint : public Wire {
   }
 
  private:
-  // Not every provider has a descriptor to sleep on.
+  // Opens the completion queue, and its descriptor to sleep on if the provider has one.
   void open_queue() {
     fi_cq_attr about = {};
     about.size = queue_events;
@@ -191,7 +191,7 @@ class Endpoint : public Wire {
   }
 
   // The provider for sockets (`net`, and `tcp` since 1.18) makes the descriptor readable for each event, but fi_trywait
-  // never makes it unreadable again, so no waiter would sleep. With a wait set of our own, fi_wait does.
+  // never makes it unreadable again, so no waiter would sleep. With a wait set of our own, fi_wait makes it unreadable.
   bool stays_readable() const {
     const std::string_view provider = info_->fabric_attr->prov_name;
     return provider == "net" || (provider == "tcp" && library().version() >= FI_VERSION(1, 18));

@@ -39,7 +39,7 @@ std::size_t turn(hwloc_obj_t home, const hwloc_bitmap_s* threads, std::size_t of
   return all <= 0 ? 0 : std::min(of - 1, static_cast<std::size_t>(before) * of / static_cast<std::size_t>(all));
 }
 
-// hwloc looks for devices only when it is asked to.
+// This machine's topology with its devices, which hwloc finds only if it is asked to.
 kernels::Topology with_devices() {
   hwloc_topology_t made = nullptr;
   if (hwloc_topology_init(&made) != 0) throw std::system_error(errno, std::generic_category(), "hwloc_topology_init");

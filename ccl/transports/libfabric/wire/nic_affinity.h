@@ -16,9 +16,9 @@ struct FabricNic {
   std::string bus;   // its PCI address, "0000:10:1b.0"; empty: not known
 };
 
-// The numbers of the interfaces, the nearest to these threads first. Interfaces at one distance are taken in turn by
-// the processes beside them: a process whose cores are further along in the part of the machine that they share begins
-// at a later one. One that hwloc does not know is further than a near one and nearer than a far one.
+// The numbers of the interfaces, the nearest to these threads first; one that hwloc does not know comes after the near
+// ones and before the far ones. Processes beside several equally near interfaces begin at different ones: the further
+// along a process's cores are in the part of the machine that they share, the later the first one.
 std::vector<std::size_t> by_nearness(const std::vector<FabricNic>&, hwloc_topology*, const hwloc_bitmap_s* threads);
 
 // The same on this machine, for this process.

@@ -1,4 +1,4 @@
-// What fi_mr_regattr is asked for memory of the host or of a device.
+// The arguments with which fi_mr_regattr registers memory of the host or of a device.
 #pragma once
 
 #include <array>

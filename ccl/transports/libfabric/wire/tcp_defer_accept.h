@@ -1,5 +1,6 @@
-// The socket on which a provider of sockets listens for peers. The provider accepts whoever connects; the kernel is
-// told to hand it a connection only when something has come over it, as a peer sends at once.
+// TCP_DEFER_ACCEPT for the socket on which a provider of sockets listens for peers. The provider accepts whoever
+// connects; with this option the kernel hands it a connection only when something has come over it, as a peer sends at
+// once.
 #pragma once
 
 #include <cstddef>

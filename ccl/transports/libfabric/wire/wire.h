@@ -54,7 +54,7 @@ struct WireLimits {
   std::size_t message = 0;       // most bytes of a message
   std::size_t piece = 0;         // most bytes of a piece of a large one
   std::size_t outstanding = 0;   // most operations that may be sending at a time
-  std::uint32_t places = 4096;   // most runs of pieces that may be on their way to this process
+  std::uint32_t places = 4096;   // most grants whose pieces may be on their way to this process
   bool writes = false;           // pieces are remote writes; otherwise tagged messages
   bool registers_local = false;  // memory that it reads or receives into must be registered
   bool device_memory = false;    // memory of devices can be registered

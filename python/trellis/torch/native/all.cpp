@@ -1,4 +1,4 @@
-// All sources as one, so that torch is read once.
+// Includes all sources of the extension, so that the compiler reads torch's headers only once.
 #define FMT_HEADER_ONLY  // torch's headers use fmt, and torch exports no functions of it
 #include "trellis/torch/native/backend.cpp"
 #include "trellis/torch/native/collectives.cpp"

@@ -115,7 +115,7 @@ void TrellisBackend::shutdown() {
 }
 
 // Releases the GIL, as the threads that it waits for may need it to free tensors. Aborts their work on Ctrl-C, or if
-// the operation under way has already failed for its caller, by a timeout shorter than the group's.
+// the current operation's caller already got an error, because the operation's timeout is shorter than the group's.
 void TrellisBackend::close() {
   if (mark_.forked()) return;
   std::optional<pybind11::gil_scoped_release> others_may_run;
@@ -193,7 +193,7 @@ std::unordered_map<std::string, std::uint64_t> TrellisBackend::getMemoryStats() 
 }
 
 void TrellisBackend::startCoalescing() {
-  // If a call has raised an exception before endCoalescing(), operations of that time are left here: they are dropped.
+  // Drops operations of an earlier batch that is left here because a call raised an exception before endCoalescing().
   coalesced_.clear();
   coalescing_ = true;
 }

@@ -11,7 +11,8 @@ PointToPoint::PointToPoint(c10::intrusive_ptr<c10d::Store> store, std::shared_pt
                            ccl::Config config)
     : store_(std::move(store)), group_(std::move(group)), config_(std::move(config)) {}
 
-// Returns the channel, made at its first use; one from another rank then starts to listen. Call it with the lock held.
+// Returns the channel. The first call for it makes it, and if it leads to this rank, starts to listen on it. Call it
+// with the lock held.
 const std::shared_ptr<PeerChannel>& PointToPoint::channel(int from, int to) {
   auto& channel = channels_[{from, to}];
   if (!channel) {

@@ -84,7 +84,7 @@ class Tree : public Fabric {
 
   std::vector<Chip> below_;     // children of a switch at each level
   std::vector<Chip> switches_;  // chips below one switch of each level but the top
-  std::vector<int> blocking_;   // the port up from such a switch; -1: it carries all traffic from below
+  std::vector<int> blocking_;   // by level: the port up from a switch; -1: it carries all traffic from below
   double top_ = 0;              // bytes a second of each child of the top switch
 };
 

@@ -73,8 +73,8 @@ std::map<std::string, double> devices_of(std::string_view name, const pugi::xml_
   return found;
 }
 
-// The fastest interface joins several such hosts. `unit`: the figure, without its key, of what one rank sends at most;
-// empty: as much as the interface.
+// Adds the network: the fastest interface joins several such hosts. `unit`: the value of the figure network.rate, which
+// is what one rank sends at most; empty: as much as the interface.
 void add_network(MachineFileBuilder& machine, std::string_view name, const pugi::xml_node& top, std::string_view unit) {
   const auto fabrics = devices_of(name, top, {Kind::fabric});
   const auto all = devices_of(name, top, {Kind::fabric, Kind::network});

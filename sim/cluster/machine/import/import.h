@@ -16,8 +16,8 @@ MachineSpec import_astra(std::string_view name, std::string_view text);
 // never be the bottleneck only adds its latency; any other is refused. speed and loopback are not used.
 MachineSpec import_simgrid(std::string_view name, std::string_view text);
 
-// NCCL's or RCCL's topology of a host: GPUs joined by NVLink or xGMI, through switches, each to each, or some to some
-// (then numbered along a ring of links if there is one); or by PCIe.
+// NCCL's or RCCL's topology of a host: GPUs joined by NVLink or xGMI, through switches, by links between all pairs, or
+// by links between some (then numbered along a ring of links if there is one); or by PCIe.
 MachineSpec import_nccl(std::string_view name, std::string_view text);
 
 // hwloc's topology of a host. If it has several GPUs or coprocessors, these are the ranks, joined by their

@@ -13,7 +13,7 @@
 
 namespace trellis::sim {
 
-// Lines of a machine file, which is parsed at the end like any other.
+// Builds the text of a machine file line by line. read() parses it like any other machine file.
 class MachineFileBuilder {
  public:
   explicit MachineFileBuilder(std::string_view name) : name_(name) {}

@@ -29,8 +29,7 @@ EngineTimes core(const OperationShape& s, const EngineRates& e, const CoreWork& 
   const double own = heads * head * bytes * w.reads * queries + once;
   const double spilled = w.spilled * pairs * bytes;
   t.bytes = own + spilled;
-  t.memory =
-      e.memory(own, row * heads) + e.memory(spilled, keys * heads * bytes);  // rows of scores, as the next pass reads
+  t.memory = e.memory(own, row * heads) + e.memory(spilled, keys * heads * bytes);  // spilled scores move in whole rows
   t.shared = e.memory(of_keys - once, row * heads);
   t.flops = 2 * w.products * (s.causal ? 0.5 : 1) * heads * queries * keys * head;
   return t;

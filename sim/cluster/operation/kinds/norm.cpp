@@ -1,4 +1,5 @@
-// Norms of rows: squares and sums, the scale, the weight; of layer_norm also the mean and the bias.
+// Norms of rows, on Vector: squares and their sums, the scale, the weight; for layer_norm also the mean and the bias.
+// Also the gradients of the norms.
 #include "sim/cluster/operation/element_passes.h"
 
 namespace trellis::sim {

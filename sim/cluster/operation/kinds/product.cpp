@@ -36,10 +36,11 @@ std::uint64_t tiles_of(std::uint64_t extent, std::uint64_t tile, std::uint64_t m
   return tiles;
 }
 
-// c = a^T b with rows or columns as the moving ones, whichever way needs fewer tiles.
+// c = a^T b, for which the array holds tiles of one side and the other side moves through it. Rows or columns move,
+// whichever way needs fewer tiles.
 std::optional<CoreProgram> program(const OperationShape& s, const EngineRates& e) {
   constexpr std::uint64_t narrow = 128, wide = 512;
-  constexpr std::uint64_t products_timed = 65536, fewest_timed = 8;  // products of tiles, columns of tiles: simulated
+  constexpr std::uint64_t products_timed = 65536, fewest_timed = 8;  // tile products to simulate; fewest column tiles
   OperationShape plain = s;
   plain.result = "", plain.accumulate = false, plain.inputs = plain.outputs = -1;
   if (e.narrowed(s.type)) plain.type = "bf16";

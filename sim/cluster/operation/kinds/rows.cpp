@@ -6,7 +6,7 @@
 namespace trellis::sim {
 namespace {
 
-// Tiles go through the array, and leave PSUM by Scalar.
+// Tiles go through the Tensor engine's array, and Scalar takes the results out of PSUM.
 EngineTimes transposed(const OperationShape& s, const EngineRates& e) {
   EngineTimes t = passes_over(s, e, {.scalar = 1});
   const double tiles = std::ceil(static_cast<double>(s.rows) / e.lanes()) *

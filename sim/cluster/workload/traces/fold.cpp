@@ -253,7 +253,7 @@ class TraceFolding {
   std::vector<TraceKind> kinds_;
   std::vector<OwnNames> own_;  // by rank
   std::map<std::string, std::uint32_t, std::less<>> groups_;
-  std::vector<std::vector<std::pair<Rank, std::uint32_t>>> group_ranks_;  // by group: its ranks, and its slot with each
+  std::vector<std::vector<std::pair<Rank, std::uint32_t>>> group_ranks_;  // by group: ranks, with their OwnNames slots
   std::vector<std::uint32_t> colours_, like_;  // by rank; by group, like groups sharing a number
   std::vector<std::vector<Rank>> members_;     // by colour
   std::vector<ChakraCommunicator> meetings_;

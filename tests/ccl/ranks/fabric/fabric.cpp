@@ -66,7 +66,7 @@ std::string wrong_over(const FabricSettings& fabric, Rank ranks) {
   return wrong;
 }
 
-// Every algorithm, a hierarchy of hosts of two included, with shorter messages.
+// Every algorithm, including `hierarchical` on hosts of two ranks each, with shorter messages.
 TEST(HostileFabric, ChangesNoBitAlongAnyAlgorithm) {
   if (!offered({})) GTEST_SKIP() << libfabric::library_absence();
   const std::size_t counts[] = {13, 9'001};

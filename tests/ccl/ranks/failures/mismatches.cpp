@@ -55,7 +55,7 @@ void expect_on_each(const std::string& said, Rank ranks, const std::array<std::s
   }
 }
 
-// A ring in another order of ranks moves messages of the same sizes between the same two.
+// A ring in another order of ranks sends messages of the same sizes between the same two ranks.
 TEST(Settings, OtherAlgorithmsOfOneCallAreNoWrongResult) {
   const auto store = memory_store();
   std::array<std::string, 2> said;

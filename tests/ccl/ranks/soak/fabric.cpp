@@ -126,7 +126,7 @@ void live(Communicator& c, const Plan& plan) {
     if (lost.rank != plan.victim) throw;
   }
   const auto left = c.shrink(std::array{plan.victim});
-  random.seed(plan.operations);  // the others may have come further, or less far
+  random.seed(plan.operations);  // alike on all ranks, which may have run more or fewer operations
   for (int i = 0; i < 3; ++i) operate(*left, random);
   left->barrier();
 }

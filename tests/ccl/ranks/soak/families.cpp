@@ -158,7 +158,7 @@ class Life {
     if (together) both(c, *part);
   }
 
-  // Runs an operation of each in one group, at the same time.
+  // Runs an operation on each communicator, both in one group.
   static void both(Communicator& c, Communicator& part) {
     std::int32_t x = 1, y = 1;
     Group group;

@@ -99,7 +99,7 @@ void check_members(Communicator& c, const Who& who, const Plan& plan) {
   if (mine != expected) throw std::logic_error(fmt::format("members {:b}, for {:b}", mine, expected));
 }
 
-// Splits, and checks a part. If the part fails, the whole is aborted.
+// Splits, and checks this rank's part. If that fails, aborts the communicator that was split.
 void part_with(Communicator& c, const Who& who, std::uint32_t colors, const Plan& plan) {
   const auto color_of = [&](Rank r) { return static_cast<int>(colors >> 2 * r & 1); };
   const int mine = color_of(who[static_cast<std::size_t>(c.rank())]);

@@ -1,4 +1,4 @@
-// The operation that a group does at the moment.
+// The operation that a group runs at the moment.
 #pragma once
 
 #include <mutex>
@@ -12,7 +12,7 @@ class CurrentOperation {
  public:
   using Operation = c10::intrusive_ptr<TorchWork>;
 
-  // While it lives, the group does the operation.
+  // Makes the operation the current one while this object lives.
   class Now {
    public:
     Now(CurrentOperation& p, Operation o) : performing_(p) { performing_.set(std::move(o)); }
@@ -24,7 +24,7 @@ class CurrentOperation {
     CurrentOperation& performing_;
   };
 
-  bool given_up() const {  // it has failed for its caller
+  bool given_up() const {  // it still runs, but its caller already got an error
     const std::lock_guard lock(mutex_);
     return operation_ && operation_->isCompleted();
   }

@@ -23,7 +23,7 @@ struct Membership {
 
 // DistBackendError; ValueError for what the caller did wrong. Errors of torch and of Python stay as they are.
 std::exception_ptr as_torch_error(std::exception_ptr, const std::string& operation, const Membership&);
-// Throws such an error in a process that was forked from the one of the mark.
+// Throws DistBackendError if this process was forked from the one that made the mark.
 void expect_same_process(const device::ForkMark&, const std::string& operation, const Membership&);
 // Whether an error of the library is worth a dump: it is not where the group was aborted or shut down.
 bool is_failure(const std::exception_ptr&, int own_rank);

@@ -36,7 +36,7 @@ class TorchWork : public c10d::Work {
   };
   TorchWork(About, std::vector<at::Tensor> results);
 
-  // Does it: `run` may throw. Returns when the operation has ended, well or not.
+  // Runs the operation with run(), then completes this Work: with an error if run() throws.
   template <class Run>
   void perform(Run&& run) {
     const at::AutoDispatchBelowADInplaceOrView plainly;  // no operation is recorded for gradients
@@ -53,8 +53,8 @@ class TorchWork : public c10d::Work {
   }
   void goes_on();                              // it has been issued: its timeout starts
   void expire();                               // fails it, as its timeout has passed
-  void from(int source) { source_ = source; }  // of a receive from any source
-  void was(std::vector<std::uint64_t> parts);  // the bytes of the collectives that it was made of: for its recording
+  void from(int source) { source_ = source; }  // the sender, for a receive from any source
+  void was(std::vector<std::uint64_t> parts);  // for the recording: bytes of each collective that ran for it
 
   bool wait(std::chrono::milliseconds timeout) override;
   c10::intrusive_ptr<c10::ivalue::Future> getFuture() override;
@@ -68,7 +68,7 @@ class TorchWork : public c10d::Work {
   const Membership& group() const { return *about_.group; }
 
  private:
-  // False, and nothing is done, when it has ended already; dumps: write torch's flight records.
+  // Returns false and does nothing if it is complete already. `dumps`: write torch's flight records.
   bool complete(std::exception_ptr, bool dumps);
   void settle(c10::ivalue::Future&, std::exception_ptr) const;
   void await(std::chrono::milliseconds timeout);

@@ -30,8 +30,8 @@ class CommunicationRecorder : public std::enable_shared_from_this<CommunicationR
   // The operation's future was taken. Within a backward pass it is waited for at the end of the pass, as
   // DistributedDataParallel does; elsewhere it is not known when.
   void taken(std::uint64_t number);
-  // source: of a receive from any rank, else -1. parts: the bytes of each collective, one after the other, that it
-  // turned out to be made of, where that was not known when it began.
+  // `source`: the sender, of a receive from any rank; else -1. `parts`: if it ran as several collectives whose sizes
+  // were not known when it began, the bytes of each, in their order.
   void ended(std::uint64_t number, int source, const std::vector<std::uint64_t>& parts = {});
 
  private:

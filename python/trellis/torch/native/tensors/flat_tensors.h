@@ -1,4 +1,4 @@
-// Tensors as rows of elements in memory: their own memory where it is one piece, else a copy.
+// Tensors as contiguous elements in memory: their own memory if that is contiguous, else a copy.
 #pragma once
 
 #include <vector>

@@ -16,7 +16,7 @@ struct TorchElements {
   std::size_t each = 1;
 };
 
-// For data that is moved unchanged: any type.
+// How to move data of this type, whichever it is, unchanged.
 TorchElements moved(at::ScalarType);
 
 struct TorchReduction {
@@ -24,8 +24,8 @@ struct TorchReduction {
   ccl::ReduceOp op;
 };
 
-// None: the reduction is done by folded(), on data that was only moved. Throws ValueError for what has no meaning, such
-// as the maximum of complex numbers, or the average of integers.
+// None: no kernel does this reduction, so ranks exchange the data unchanged and reduce it by folded(). Throws
+// ValueError for what has no meaning, such as the maximum of complex numbers, or the average of integers.
 std::optional<TorchReduction> reduction_of(at::ScalarType, const c10d::ReduceOp&);
 
 // blocks[0] op blocks[1] op ..., along the first dimension: bitwise operations and products of complex numbers.
