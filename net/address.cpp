@@ -93,7 +93,11 @@ std::optional<std::pair<std::string, int>> host_and_port(std::string_view text) 
   if (colon == text.npos || colon == 0) return {};
   const std::optional<int> port = text::number<int>(text.substr(colon + 1), 1, 65'535);
   if (!port) return {};
-  return std::pair(std::string(text.substr(0, colon)), *port);
+  std::string_view host = text.substr(0, colon);
+  if (host.starts_with('[') != host.ends_with(']')) return {};
+  if (host.starts_with('[')) host = host.substr(1, host.size() - 2);
+  if (host.empty()) return {};
+  return std::pair(std::string(host), *port);
 }
 
 std::vector<Address> addresses_of(const std::string& host, int port, int family) {

@@ -35,7 +35,7 @@ Address address_of(std::span<const std::byte> number, int port);
 // The address in a sockaddr_in or sockaddr_in6; none if the bytes are of another family or size.
 std::optional<Address> address_in(std::span<const std::byte> sockaddr_bytes);
 
-// The host and the port of HOST:PORT; none if it is something else.
+// The host and the port of HOST:PORT or [HOST]:PORT; none if it is something else.
 std::optional<std::pair<std::string, int>> host_and_port(std::string_view text);
 
 // All addresses of a host's name or number. Throws system_error (EHOSTUNREACH) with the name if it has none.

@@ -98,8 +98,10 @@ TEST(Socket, APortThatIsTakenIsNamed) {
 
 TEST(Address, HostAndPortAreReadAndPrinted) {
   EXPECT_EQ(host_and_port("node0:29500"), std::pair(std::string("node0"), 29'500));
-  EXPECT_EQ(host_and_port("[fd00::2]:1")->second, 1);
-  for (const char* const wrong : {"", ":", "node0", "node0:", ":29500", "node0:0", "node0:65536", "node0:1x"})
+  EXPECT_EQ(host_and_port("[fd00::2]:1"), std::pair(std::string("fd00::2"), 1));
+  EXPECT_EQ(host_and_port("fd00::2:29500"), std::pair(std::string("fd00::2"), 29'500));
+  for (const char* const wrong : {"", ":", "node0", "node0:", ":29500", "node0:0", "node0:65536", "node0:1x", "[]:1",
+                                  "[fd00::2:1", "fd00::2]:1", "[:1", "[fd00::2]", "[fd00::2]:"})
     EXPECT_FALSE(host_and_port(wrong)) << wrong;
   EXPECT_EQ(addresses_of("10.0.0.7", 29'500).front().text(), "10.0.0.7:29500");
   EXPECT_EQ(addresses_of("fd00::2", 29'500).front().text(), "[fd00::2]:29500");
