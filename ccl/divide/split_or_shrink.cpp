@@ -142,7 +142,7 @@ void SplitOrShrink::check(const std::function<std::vector<Rank>()>& missing) {
   const Deadline now = Clock::now();
   if (now < next_check_) return;
   next_check_ = now + between_checks;
-  const auto away = away_for(now, watch_.enough(), began_);
+  const auto away = away_for(now, watch_.absence(), began_);
   joining_.deadline += away;
   watch_.excuse(away);
   of_.meanwhile();

@@ -10,13 +10,17 @@ using namespace std::chrono_literals;
 
 constexpr std::chrono::nanoseconds most = 5s;          // between heartbeats, even on an overloaded machine
 constexpr std::chrono::nanoseconds most_apart = 50ms;  // between two looks
+// A waiting rank sleeps for less than this between two looks.
+constexpr std::chrono::nanoseconds least_absence = 50ms;
 
 thread_local Deadline looked_at_others = {};
 
 }  // namespace
 
 HeartbeatMonitor::HeartbeatMonitor(std::chrono::nanoseconds timeout)
-    : enough_(std::min(timeout / 3, most)), apart_(std::min(timeout / 64, most_apart)) {}
+    : enough_(std::min(timeout / 3, most)),
+      absence_(std::max(enough_, least_absence)),
+      apart_(std::min(timeout / 64, most_apart)) {}
 
 bool HeartbeatMonitor::Seen::is(const RankActivity& a) const {
   return heartbeats == a.heartbeat + a.heartbeat_elsewhere && operation == a.operation &&

@@ -23,6 +23,8 @@ class HeartbeatMonitor {
 
   // The time within which a healthy rank shows a heartbeat, even on an overloaded machine.
   std::chrono::nanoseconds enough() const { return enough_; }
+  // A rank that has not looked at the others for this long was itself stopped, or had no core.
+  std::chrono::nanoseconds absence() const { return absence_; }
   // For how long this rank has seen no change of that one.
   std::chrono::nanoseconds unchanged(Rank, Deadline now) const;
   // True if this rank has seen data move there in the last `time`.
@@ -48,7 +50,7 @@ class HeartbeatMonitor {
     bool is(const RankActivity&) const;
     void note_elsewhere(Rank place);
   };
-  const std::chrono::nanoseconds enough_, apart_;
+  const std::chrono::nanoseconds enough_, absence_, apart_;
   Deadline looked_ = {};
   std::vector<Seen> ranks_;  // empty: not started
 };

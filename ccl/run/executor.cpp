@@ -282,7 +282,7 @@ void Executor::look_around() {
     watch_.data_moved(now);
     ++mine.moves;
   }
-  const auto away = away_for(now, watch_.enough(), waiting_since_);
+  const auto away = away_for(now, watch_.absence(), waiting_since_);
   waiting_since_ += away;
   watch_.excuse(away);
   if (const auto wait = stuck()) {
