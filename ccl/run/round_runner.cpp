@@ -61,7 +61,7 @@ bool RoundRunner::receive() {
     if (summed)
       messages_[static_cast<std::size_t>(from)] = message;
     else
-      use_.take(use_.context, step, message);
+      rounds_.read_in_place([&] { use_.take(use_.context, step, message); });
     rounds_.read(from);
     steps_.finish(step);
     received = true;
@@ -84,7 +84,8 @@ void RoundRunner::sum(const ExchangeRounds::Round& round) {
 }
 
 void RoundRunner::end_reading() {
-  if (const ExchangeRounds::Round& round = program().rounds[round_]; round.sum != ExchangeRounds::none) sum(round);
+  if (const ExchangeRounds::Round& round = program().rounds[round_]; round.sum != ExchangeRounds::none)
+    rounds_.read_in_place([&] { sum(round); });
   rounds_.end_reading();
   phase_ = Phase::be_read;
 }

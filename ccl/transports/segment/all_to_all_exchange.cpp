@@ -20,7 +20,7 @@ void own(const AllToAllCell& cell, std::size_t bytes) {
 }  // namespace
 
 AllToAllExchange::AllToAllExchange(const Segment& segment, Rank rank, PeerMemoryAccess& reach)
-    : segment_(segment), rank_(rank), reach_(reach) {}
+    : segment_(segment), rank_(rank), reach_(reach), in_place_reads_(InPlaceRead::counter(segment, rank, reach)) {}
 
 // Publishes a round. Then asks for the cache lines of its next cell, while this rank waits: that cell is of the round
 // three before this one, and all ranks have read it, as they have published the round before this one. Does not ask for
@@ -118,9 +118,13 @@ void AllToAllExchange::check_there(Rank sender) const {
   if (segment_.area(sender).withdrawn.load(std::memory_order_acquire) != 0) throw MessageWithdrawn{sender};
 }
 
+void AllToAllExchange::check_all_there() const {
+  for (const Rank r : read_there_) check_there(r);
+}
+
 void AllToAllExchange::end_reading() {
   if (read_there_.empty()) return;
-  for (const Rank r : read_there_) check_there(r);
+  check_all_there();
   segment_.area(rank_).round_read.store(number_, std::memory_order_release);
   for (const Rank r : read_there_) segment_.area(r).bell.ring_if_sleeping();
   read_there_.clear();

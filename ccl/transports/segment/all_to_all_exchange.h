@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "ccl/transports/message.h"
+#include "ccl/transports/segment/in_place_read.h"
 #include "ccl/transports/segment/peer_memory_access.h"
 #include "ccl/transports/segment/segment.h"
 
@@ -39,6 +40,13 @@ class AllToAllExchange {
   // if it is not the one that is due.
   const std::byte* arrived(Rank from, std::size_t bytes, std::uint32_t mark);
   void read(Rank from) { std::erase(missing_, from); }
+  // Calls use(), which reads messages that have arrived. Their senders keep them until it returns.
+  template <class Use>
+  void read_in_place(Use use) {
+    const InPlaceRead reads(in_place_reads_);
+    if (in_place_reads_ != nullptr) check_all_there();
+    use();
+  }
   void end_reading();
   bool is_reader(Rank) const;  // it has yet to read a message in this rank's memory
   Rank reader() const;         // the first of these; -1: none
@@ -55,10 +63,12 @@ class AllToAllExchange {
   std::byte* place_for(AllToAllCell&, std::size_t bytes, std::size_t stride);
   const std::byte* see(Rank from, PayloadLocation, const SenderMemoryRange&);
   void check_there(Rank) const;
+  void check_all_there() const;
 
   const Segment segment_;
   const Rank rank_;
   PeerMemoryAccess& reach_;
+  std::atomic<std::uint32_t>* const in_place_reads_;
   std::uint64_t number_ = 1;  // of the round that is running, or is next
   bool published_ = false;    // the round is running
   bool stays_ = false;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "ccl/transports/segment/in_place_read.h"
 #include "ccl/transports/segment/shared_copy.h"
 
 namespace trellis::ccl {
@@ -104,6 +105,7 @@ bool SharedTransport::LaneSender::advance_now(Sending& s) {
 
 SharedTransport::LaneReceiver::LaneReceiver(SharedTransport& t, Rank from, int lane)
     : reach_(*t.reach_),
+      in_place_reads_(InPlaceRead::counter(t.segment_, t.rank_, reach_)),
       ring_(t.segment_.ring(from, t.rank_, lane)),
       sender_(t.segment_.area(from)),
       bell_(t.segment_.area(from).bell),
@@ -144,6 +146,7 @@ void SharedTransport::LaneReceiver::consume(Receiving& r, const LaneCell& cell) 
   const PeerMemoryAccess::Place place{cell.carried, lies ? cell.lies.where : 0};
   const std::byte* piece = cell.state;
   if (cell.carried == PayloadLocation::in_slot) piece = slots_ + got_ % ring_cells * slot_bytes_;
+  const InPlaceRead read(lies ? in_place_reads_ : nullptr);
   if (lies) check_there();
   if (lies) piece = reach_.see(from_, place, bytes);
   if (piece != nullptr) {

@@ -49,6 +49,7 @@ class SharedTransport::LaneReceiver : public Receiver {
   void fetch(Receiving&, const PeerMemoryAccess::Place&, std::size_t bytes);
 
   PeerMemoryAccess& reach_;
+  std::atomic<std::uint32_t>* const in_place_reads_;
   Ring& ring_;
   const RankArea& sender_;
   Doorbell& bell_;  // the sender's

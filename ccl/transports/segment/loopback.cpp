@@ -79,6 +79,7 @@ class SameProcess : public PeerMemoryAccess {
   void fetch(Rank, const Place& place, std::size_t offset, std::byte* into, std::size_t bytes) override {
     std::memcpy(into, reinterpret_cast<const std::byte*>(place.where) + offset, bytes);
   }
+  bool shares_mappings() const override { return true; }
   bool alive(Rank) override { return true; }
   std::size_t memory_bytes() const override { return heap_->bytes_in_use() / static_cast<std::size_t>(ranks_); }
 

@@ -29,6 +29,8 @@ class PeerMemoryAccess {
   virtual std::unique_ptr<Exposed> expose(void* data, std::size_t bytes) = 0;
   virtual const std::byte* see(Rank from, const Place&, std::size_t bytes) = 0;  // null: not mapped, use fetch()
   virtual void fetch(Rank from, const Place&, std::size_t offset, std::byte* into, std::size_t bytes) = 0;
+  // True if the ranks are of one process: memory that one of them unmaps is gone for all.
+  virtual bool shares_mappings() const { return false; }
   virtual bool alive(Rank) = 0;
   virtual std::size_t memory_bytes() const = 0;  // this rank's share of the segment, as far as it is in use
 };

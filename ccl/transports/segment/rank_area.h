@@ -38,6 +38,7 @@ struct alignas(128) RankArea {
   std::atomic<std::uint64_t> elsewhere;
   alignas(64) std::atomic<std::uint32_t> posts;  // number of posts to the board; its lowest bit selects the half that
                                                  // has the last one
+  std::atomic<std::uint32_t> in_place_reads;     // odd while a thread of the senders' process reads; see InPlaceRead
   // The last all-to-all round in which it read messages in the memory of other ranks, once it has read them.
   alignas(128) std::atomic<std::uint64_t> round_read;
 };

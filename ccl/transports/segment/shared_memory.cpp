@@ -174,6 +174,9 @@ class OtherProcesses : public PeerMemoryAccess {
       const ssize_t got = fetch_some(from, place, offset + done, into + done, bytes - done);
       if (got < 0 && errno == EINTR) continue;
       if (got < 0 && errno == ESRCH) throw PeerLost(from, -1, fmt::format("rank {} died while it sent", from));
+      // What a rank has withdrawn may no longer be mapped.
+      if (got <= 0 && segment_.area(from).withdrawn.load(std::memory_order_acquire) != 0) throw MessageWithdrawn{from};
+      if (got == 0) errno = EFAULT;  // its window ends before the place
       if (got <= 0) fail(fmt::format("reading the memory of rank {}", from));
       done += static_cast<std::size_t>(got);
     }

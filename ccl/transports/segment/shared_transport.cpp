@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "ccl/transports/segment/in_place_read.h"
 #include "ccl/transports/segment/lanes.h"
 
 namespace trellis::ccl {
@@ -201,10 +202,13 @@ void SharedTransport::mark_lost(Rank r) {
   ring_all();
 }
 
-// Set before any memory is freed: a reader that finds it unset after reading has read valid data.
+// Set before any memory is freed: a reader that finds it unset after reading has read valid data. Threads of this
+// process, which could find the memory unmapped, have ended their reads when this returns.
 void SharedTransport::withdraw() {
   segment_.area(rank_).withdrawn.store(1, std::memory_order_release);
   std::atomic_thread_fence(std::memory_order_seq_cst);
+  for (Rank r = 0; reach_->shares_mappings() && r < ranks(); ++r)
+    if (r != rank_) InPlaceRead::await_end(segment_.area(r).in_place_reads);
 }
 
 void SharedTransport::mark_aborted() {
