@@ -102,6 +102,8 @@ PacketHeader LaneSender::packet(PacketHeader::Kind kind, const Sending& s) const
 
 bool LaneSender::send_eager(Sending& s) {
   if (full()) return false;
+  // After 2^31 more messages, has_been_taken() could no longer tell that the large message was taken.
+  if (lingers_ && has_been_taken()) is_free();
   const bool makes = s.producer != nullptr && s.bytes != 0;
   const std::byte* const bytes = makes ? produced_.whole(s) : s.data;
   refused_ = !path_.send(to_, packet(PacketHeader::Kind::eager, s), bytes, s.bytes);
