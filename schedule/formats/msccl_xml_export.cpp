@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <stdexcept>
 #include <tuple>
 
@@ -22,13 +23,36 @@ std::string collective_name(Collective c) {
 }
 
 // Each rank's steps in one valid execution order. MSCCL connections deliver in order; listing sends and receives in
-// this order makes both ends agree.
+// this order makes both ends agree. A thread block runs its steps one after another, so they are sorted by the length
+// of the longest chain of steps before them: none waits behind one that can only start later. Of equal ones, sends come
+// first, since a block goes on while its send is on the way.
 std::vector<std::vector<std::int32_t>> running_order(const Schedule& s, const StepWiring& wiring) {
-  std::vector<std::vector<std::int32_t>> order(s.programs.size());
-  const auto note = [&](StepId id) { order[wiring.rank(id)].push_back(static_cast<std::int32_t>(wiring.step(id))); };
-  const auto transfer = [&](StepId send, StepId receive) { note(send), note(receive); };
-  if (!DataflowExecutor(s, wiring).run(note, transfer))
+  using Moment = std::tuple<std::int32_t, bool, std::int64_t>;  // length of that chain; no send; when the step ran
+  std::vector<Moment> moments(wiring.count());
+  std::int64_t now = 0;
+  const auto chain = [&](StepId id) {
+    const Rank rank = wiring.rank(id);
+    const Program& program = s.programs[rank];
+    std::int32_t longest = 0;
+    for (const std::int32_t before : program.after(program.steps[wiring.step(id)]))
+      longest = std::max(longest, std::get<0>(moments[wiring.id(rank, before)]) + 1);
+    return longest;
+  };
+  const auto local = [&](StepId id) { moments[id] = {chain(id), true, now++}; };
+  const auto transfer = [&](StepId send, StepId receive) {
+    const std::int32_t longest = std::max(chain(send), chain(receive));
+    moments[send] = {longest, false, now};
+    moments[receive] = {longest, true, now++};
+  };
+  if (!DataflowExecutor(s, wiring).run(local, transfer))
     throw std::invalid_argument("some step of the schedule can never start");
+  std::vector<std::vector<std::int32_t>> order(s.programs.size());
+  for (Rank r = 0; r < s.ranks(); ++r) {
+    std::vector<std::int32_t>& mine = order[r];
+    mine.resize(s.programs[r].steps.size());
+    std::iota(mine.begin(), mine.end(), 0);
+    std::ranges::sort(mine, {}, [&](std::int32_t step) { return moments[wiring.id(r, step)]; });
+  }
   return order;
 }
 

@@ -3,11 +3,14 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <stdexcept>
+#include <vector>
 
 #include "schedule/algorithms/algorithm.h"
 #include "schedule/formats/text.h"
 #include "schedule/proof/reference_interpreter.h"
+#include "schedule/proof/step_wiring.h"
 #include "schedule/proof/verify.h"
 #include "tests/why.h"
 
@@ -260,6 +263,40 @@ TEST(MscclXml, WhatIsWrittenIsReadBackAndComputesTheSame) {
           EXPECT_EQ(again.algorithm, schedule.algorithm);
         }
   EXPECT_GT(written, 20);
+}
+
+// The number of steps that have to end one after another.
+std::int32_t longest_chain(const Schedule& s) {
+  StepWiring wiring;
+  EXPECT_FALSE(StepWiring::connect(s, wiring));
+  std::vector<std::int32_t> ends(wiring.count());
+  const auto end = [&](StepId id) {
+    const Rank rank = wiring.rank(id);
+    const Program& program = s.programs[rank];
+    std::int32_t longest = 0;
+    for (const std::int32_t before : program.after(program.steps[wiring.step(id)]))
+      longest = std::max(longest, ends[wiring.id(rank, before)]);
+    return longest + 1;
+  };
+  EXPECT_TRUE(
+      DataflowExecutor(s, wiring).run([&](StepId id) { ends[id] = end(id); },
+                                      [&](StepId send, StepId receive) {
+                                        ends[send] = ends[receive] = std::max({ends[send], end(send), end(receive)});
+                                      }));
+  return *std::ranges::max_element(ends);
+}
+
+TEST(MscclXml, WhatIsWrittenHasNoLongerChains) {
+  for (const char* const name : {"ring", "halving_doubling"})
+    for (const Collective collective : {Collective::all_reduce, Collective::all_gather, Collective::reduce_scatter})
+      for (const Rank ranks : {4, 8}) {
+        const Request request{.operation = {.collective = collective}, .dims = {ranks}};
+        const Algorithm& algorithm = algorithm_named(name);
+        if (!refusal(algorithm, request).empty()) continue;
+        const Schedule schedule = make(algorithm, request);
+        EXPECT_EQ(longest_chain(import_msccl(export_msccl(schedule))), longest_chain(schedule))
+            << name << " " << schedule::name(collective) << " of " << ranks;
+      }
 }
 
 std::string refused(const Schedule& schedule) {
