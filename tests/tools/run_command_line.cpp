@@ -129,6 +129,62 @@ TEST(Shell, AMisspeltCommandIsSuggested) {
             "trellis: trellis group leaf has no argument 'more'; see `trellis group leaf --help`\n");
 }
 
+struct Above {
+  std::string file;
+  std::vector<std::string> set;
+  bool keys = false;
+};
+
+void add_above(CLI::App& app, Above& options) {
+  app.add_option("file", options.file, "Which");
+  app.add_option("--set", options.set, "Changes a key");
+  app.add_flag("--keys", options.keys, "Lists the keys");
+}
+
+void add_below(CLI::App& app, Above& options) {
+  app.add_option("file", options.file, "Which")->required();
+  app.add_option("--set", options.set, "Changes a key");
+}
+
+int count_above(const Above&) {
+  ++runs;
+  return 0;
+}
+
+// Of a command that runs itself and has another below it.
+Ran run_nested(const std::vector<std::string>& arguments) {
+  const std::vector<Command> commands = {command("up", "Above", "trellis up", add_above, count_above),
+                                         command("up down", "Below", "trellis up down", add_below, count_above)};
+  runs = 0;
+  testing::internal::CaptureStderr();
+  const int status = run(commands, "1.2.3", arguments);
+  return {status, testing::internal::GetCapturedStderr()};
+}
+
+TEST(Shell, AnOptionOfACommandAboveIsRefusedWhereTheCommandBelowWouldNotSeeIt) {
+  const std::string no_set =
+      "trellis: '--set' is an option of 'trellis up', and 'trellis up down' doesn't see it: give it after 'down'\n";
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"up", "--set", "a=b", "down", "x"}, {"up", "--set", "a=b", "down"}}) {
+    const Ran ran = run_nested(words);
+    EXPECT_EQ(ran.status, 2);
+    EXPECT_EQ(ran.error, no_set);
+    EXPECT_EQ(runs, 0);
+  }
+  EXPECT_EQ(run_nested({"up", "--keys", "down", "x"}).error,
+            "trellis: '--keys' is an option of 'trellis up', which 'trellis up down' doesn't have\n");
+  EXPECT_EQ(
+      run_nested({"up", "y", "down", "x"}).error,
+      "trellis: 'y' is an argument of 'trellis up', and 'trellis up down' doesn't see it: give it after 'down'\n");
+  for (const std::vector<std::string>& words : {std::vector<std::string>{"up", "--set", "a=b", "x"},
+                                                {"up", "--keys"},
+                                                {"up", "down", "--set", "a=b", "x"},
+                                                {"up", "down", "x"}}) {
+    EXPECT_EQ(run_nested(words).status, 0) << words[1];
+    EXPECT_EQ(runs, 1);
+  }
+}
+
 TEST(Shell, ACommandWithoutExamplesIsRefused) {
   EXPECT_EQ(run({{.path = "bare", .summary = "No examples", .examples = ""}}, "1.2.3", {"bare"}), 1);
 }

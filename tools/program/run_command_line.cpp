@@ -49,12 +49,30 @@ std::string not_a_number(const cli11::App* app, const cli11::ParseError& error) 
                      whole ? "whole " : "");
 }
 
+// What is wrong with an option or argument of a command above the one that is asked for, which would not see it. Empty:
+// none was given.
+std::string unseen(const cli11::App* asked) {
+  for (const cli11::App* above = asked->get_parent(); above != nullptr; above = above->get_parent())
+    for (const cli11::Option* option : above->get_options()) {
+      if (option->count() == 0) continue;
+      const std::vector<std::string> names = names_of(option);
+      const std::string said = fmt::format("'{}' is an {} of '{}'", names.empty() ? option->results()[0] : names[0],
+                                           names.empty() ? "argument" : "option", path_of(above));
+      const std::string name = asked->get_name(), path = path_of(asked);
+      if (asked->get_option_no_throw(option->get_name()) == nullptr)
+        return fmt::format("{}, which '{}' doesn't have", said, path);
+      return fmt::format("{}, and '{}' doesn't see it: give it after '{}'", said, path, name);
+    }
+  return "";
+}
+
 // An unknown word is reported before any error that it caused, such as a missing required option that it misspells.
 std::string complaint(const cli11::App& root, const cli11::ParseError& error) {
   std::vector<std::string> strangers = root.remaining(true);
   std::erase(strangers, "--");  // what follows it is not checked
   const cli11::App* app = deepest(&root);
   if (!strangers.empty()) return unexpected(app, strangers.front());
+  if (const std::string lost = unseen(app); !lost.empty()) return lost;
   return fmt::format("{}; see `{} --help`", not_a_number(app, error), path_of(app));
 }
 
@@ -92,6 +110,7 @@ int parse_and_run(ParserTree& tree, std::vector<std::string> arguments) {
     return fail(2, complaint(tree.root, error));
   }
   const cli11::App* asked = deepest(&tree.root);
+  if (const std::string lost = unseen(asked); !lost.empty()) return fail(2, lost);
   if (asked->get_prefix_command()) {  // words after its own options are passed on: the first of them is no option
     const std::vector<std::string> passed_on = asked->remaining();
     if (!passed_on.empty() && passed_on.front().starts_with("-")) return fail(2, unexpected(asked, passed_on.front()));
