@@ -185,6 +185,14 @@ TEST(Shell, AnOptionOfACommandAboveIsRefusedWhereTheCommandBelowWouldNotSeeIt) {
   }
 }
 
+TEST(Shell, AnOptionBeforeTheCommandThatHasItIsToldItsPlace) {
+  const Ran ran = run_nested({"--set=a=b", "up", "down", "x"});
+  EXPECT_EQ(ran.status, 2);
+  EXPECT_EQ(ran.error, "trellis: '--set' is an option of 'trellis up down': give it after 'down'\n");
+  EXPECT_EQ(run_nested({"--file", "up", "x"}).error,
+            "trellis: trellis up has no option '--file'; see `trellis up --help`\n");
+}
+
 TEST(Shell, ACommandWithoutExamplesIsRefused) {
   EXPECT_EQ(run({{.path = "bare", .summary = "No examples", .examples = ""}}, "1.2.3", {"bare"}), 1);
 }

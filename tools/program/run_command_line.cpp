@@ -30,6 +30,8 @@ std::string unexpected(const cli11::App* app, const std::string& argument) {
   const std::vector<std::string> known = option ? option_names(app) : command_names(app);
   const char* kind = option ? "option" : known.empty() ? "argument" : "command";
   const std::string word = argument.substr(0, option ? argument.find('=') : std::string::npos);
+  if (option && std::ranges::find(known, word) != known.end())  // it stands before the command that has it
+    return fmt::format("'{}' is an option of '{}': give it after '{}'", word, path_of(app), app->get_name());
   const bool letter = option && word.size() == 2;  // any other letter would be as good a suggestion
   const std::string suggestion = letter ? "" : text::nearest(word, known);
   const std::string help =
