@@ -1,5 +1,6 @@
 #include "tools/program/run_command_line.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <CLI/CLI.hpp>
@@ -191,6 +192,16 @@ TEST(Shell, AnOptionBeforeTheCommandThatHasItIsToldItsPlace) {
   EXPECT_EQ(ran.error, "trellis: '--set' is an option of 'trellis up down': give it after 'down'\n");
   EXPECT_EQ(run_nested({"--file", "up", "x"}).error,
             "trellis: trellis up has no option '--file'; see `trellis up --help`\n");
+}
+
+TEST(Shell, ACommandAfterAnotherIsRefused) {
+  for (const char* second : {"up", "down"}) {
+    const Ran ran = run_nested({"up", "down", "x", second});
+    EXPECT_EQ(ran.status, 2);
+    EXPECT_EQ(ran.error,
+              fmt::format("trellis: trellis up down has no argument '{}'; see `trellis up down --help`\n", second));
+    EXPECT_EQ(runs, 0);
+  }
 }
 
 TEST(Shell, ACommandWithoutExamplesIsRefused) {

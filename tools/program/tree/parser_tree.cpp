@@ -51,6 +51,7 @@ ParserTree::ParserTree(const std::vector<Command>& all, const std::string& versi
   root.formatter(std::make_shared<Listing>(*this));
   root.description("Collectives for Trainium: written down, proved, priced, run.");
   root.set_version_flag("--version", "trellis " + version, "Print the version and exit");
+  root.require_subcommand(0, 1);  // and so it is of each command: a second one would be parsed and not run
   root.footer(footer(usual_examples));
   examples[&root] = usual_examples;
   for (const Command& command : all) grow(command);
