@@ -165,7 +165,10 @@ class Sim(program.Case):
         self.assertEqual(priced("sim", "all_reduce", *machine, "-a", f"file:{path}")["time_us"], time)
         step = folder / "step.txt"
         step.write_text(f"ranks 16\nall_reduce a 16MiB by file:{path}\n")
-        self.assertEqual(priced("sim", step, *machine)["time_us"], time)
+        self.assertEqual(priced("sim", step, "-m", "ring:16")["time_us"], time)
+        self.assertIn("--bytes goes with a collective", self.refused("sim", step, *machine))
+        for named in ([path], ["all_reduce", "-a", f"file:{path}"]):
+            self.assertIn("--within 5: the file", self.refused("sim", *named, *machine, "--within", "5"))
         self.assertIn("not of all_gather", self.refused("sim", "all_gather", *machine, "-a", f"file:{path}"))
 
     def test_noise_is_the_same_for_the_same_seed_and_only_adds(self):
@@ -336,6 +339,7 @@ class Sim(program.Case):
                                  (["sim", "all_reduce", "-n", "65"], "65 ranks of trn2.48xlarge: expected 1 to 64"),
                                  (["sim", "all_reduce", "-n", "-1"], "'-1': expected a number above 0"),
                                  (["sim", str(STEP), "--tflops", "0"], "'0': expected a number above 0"),
+                                 (["sim", str(STEP), "--memory", "0GB/s"], "--memory 0GB/s: expected a rate above 0"),
                                  (["sim", "all_reduce", "-o", "x.html", "--show", "5-2"], "--show 5-2: expected the"),
                                  (["sim", "all_reduce", "--what-if", "dead:99999999999-1"], "dead:99999999999-1"),
                                  (["topo", "show", "/nowhere.yml"], "/nowhere.yml")):

@@ -40,8 +40,8 @@ double rate_of(const std::string& text) {
   std::string_view rest = text;
   const double value = text::take_number<double>(rest).value_or(-1);
   const Unit* unit = find_unit(rest);
-  if (!(value >= 0 && value < 1e18) || unit == nullptr || unit->dimension != Dimension::rate)
-    text::refuse("--memory {}: expected a rate like 700GB/s", text);
+  if (!(value > 0 && value < 1e18) || unit == nullptr || unit->dimension != Dimension::rate)
+    text::refuse("--memory {}: expected a rate above 0, like 700GB/s", text);
   return in_own_unit(value, *unit);
 }
 

@@ -34,6 +34,7 @@ namespace {
 using namespace sim;
 
 struct Options {
+  const CLI::App* app = nullptr;
   std::string what, machine = "trn2.48xlarge", bytes = "1MiB", era, launch, memory, output, shown, figures;
   RequestOptions request;
   std::vector<std::string> what_if;
@@ -45,6 +46,7 @@ struct Options {
 };
 
 void add(CLI::App& app, Options& o) {
+  o.app = &app;
   app.description(fmt::format(
       "Simulates a collective on a machine, and reports its time, its lower bounds, and an interval for what is not\n"
       "known of the hardware. Uses the fastest algorithm, or that of -a: a name, an algorithm config as tables and\n"
@@ -107,6 +109,7 @@ int play(const Options& o, const FileText& file) {
   rest.algorithm.clear();
   std::string stranger = first_given(rest);
   if (o.ranks > 0) stranger = "--ranks";
+  if (o.app->count("--bytes") != 0) stranger = "--bytes";
   if (o.explain) stranger = "--explain";
   if (!o.shown.empty()) stranger = "--show";
   if (o.within) stranger = "--within";
@@ -201,6 +204,7 @@ class Pricing {
     rest.in_place = false;
     if (const std::string option = first_given(rest); !option.empty())
       text::refuse("{}: the file {} already defines the schedule", option, file.path);
+    if (o_.within) text::refuse("--within {}: the file {} already defines the schedule", *o_.within, file.path);
     given_ = proved(file, o_.request.in_place);
     const schedule::Task& task = given_->task;
     if (o_.request.algorithm.starts_with(schedule::file_prefix) && o_.what != schedule::name(task.operation.collective))
