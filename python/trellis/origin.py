@@ -8,6 +8,7 @@ those of the program `trellis` do.
 import html
 import os
 import pathlib
+import re
 import shlex
 import socket
 import sys
@@ -31,12 +32,22 @@ def facts(machine: "Machine | str | None" = None, **more: str) -> dict[str, str]
 
         priced = Machine(machine) if isinstance(machine, str) else machine
         told |= {"machine": priced.words, "figures": priced.digest}
-    wanted = os.environ.get("SOURCE_DATE_EPOCH")
+    wanted = _wanted_date()
     if wanted is None:
         told["host"] = socket.gethostname()
-    seconds = time.time() if wanted is None else float(wanted)
+    seconds = time.time() if wanted is None else wanted
     told["date"] = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))
     return told | more
+
+
+def _wanted_date() -> int | None:
+    most = 253_402_300_799  # the last second of the year 9999
+    wanted = os.environ.get("SOURCE_DATE_EPOCH", "")
+    if not wanted:
+        return None
+    if not re.fullmatch(r"[0-9]{1,12}", wanted) or int(wanted) > most:
+        raise ValueError(f"SOURCE_DATE_EPOCH={wanted}: expected seconds since 1970, from 0 to {most}")
+    return int(wanted)
 
 
 def comment(told: dict[str, str], mark: str = "# ") -> str:

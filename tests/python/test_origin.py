@@ -7,6 +7,8 @@ import re
 import subprocess
 import sys
 
+import pytest
+
 from trellis import __version__, origin, sim
 from trellis._where import PROGRAM
 
@@ -32,6 +34,13 @@ def test_host_and_date_unless_bytes_must_be_the_same(monkeypatch):
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "86400")
     told = origin.facts(chip="trn2")
     assert "host" not in told and told["date"] == "1970-01-02T00:00:00Z" and told["chip"] == "trn2"
+
+
+@pytest.mark.parametrize("date", ["abc", "-5", "1.5", "253402300800"])
+def test_a_date_that_is_none_is_refused(monkeypatch, date):
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", date)
+    with pytest.raises(ValueError, match=f"SOURCE_DATE_EPOCH={date}: expected seconds since 1970"):
+        origin.facts()
 
 
 def test_a_command_that_a_shell_takes():

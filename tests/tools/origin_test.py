@@ -45,6 +45,13 @@ class Origin(Case):
         self.assertEqual(json.loads(self.printed(*SIM, "--json", SOURCE_DATE_EPOCH="86400"))["made_by"]["date"],
                          "1970-01-02T00:00:00Z")
 
+    def test_a_date_that_is_none_is_refused(self):
+        for date in ("abc", "-5", "1.5", " 5", "253402300800", "99999999999999999999"):
+            self.assert_fails(2, f"SOURCE_DATE_EPOCH={date}: expected seconds since 1970, from 0 to 253402300799", *SIM,
+                              SOURCE_DATE_EPOCH=date)
+        self.assertEqual(self.made_by(*SIM, SOURCE_DATE_EPOCH="253402300799")["date"], "9999-12-31T23:59:59Z")
+        self.assertIn("host", self.made_by(*SIM, SOURCE_DATE_EPOCH=""))
+
     def test_the_command_can_be_given_to_a_shell(self):
         folder = self.new_folder()
         command = self.made_by("sim", "all_reduce", "-m", "torus:2x2", "-b", "1KiB", "-a", "torus dims=2x2")["command"]

@@ -14,6 +14,7 @@
 
 #include "launch/remote_shell.h"
 #include "text/number_parsing.h"
+#include "text/refuse.h"
 #include "text/words.h"
 
 namespace trellis::tools {
@@ -25,8 +26,12 @@ Facts& facts() {
 }
 
 std::optional<std::time_t> wanted_date() {
+  constexpr std::time_t most = 253'402'300'799;  // the last second of the year 9999
   const char* const seconds = std::getenv("SOURCE_DATE_EPOCH");
-  return seconds == nullptr ? std::nullopt : text::number<std::time_t>(seconds, 0);
+  if (seconds == nullptr || *seconds == '\0') return std::nullopt;
+  const auto date = text::number<std::time_t>(seconds, 0, most);
+  if (!date) text::refuse("SOURCE_DATE_EPOCH={}: expected seconds since 1970, from 0 to {}", seconds, most);
+  return date;
 }
 
 std::string date_text(std::time_t seconds) {
