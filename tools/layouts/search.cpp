@@ -76,7 +76,10 @@ std::optional<double> price_of_host(const Options& o, const std::string& machine
   try {
     const sim::Figures prices = sim::Figures::read(read_input(o.prices));
     if (!prices.has(name)) text::refuse("no price of {}: expected a line for it", name);
-    return prices.number(name);
+    const double price = prices.number(name);
+    if (!(price > 0))
+      text::refuse("line {}: {} = {}: expected dollars an hour above 0", prices.at(name).line, name, price);
+    return price;
   } catch (const std::invalid_argument& e) {
     text::refuse("{}: {}", o.prices, e.what());
   }

@@ -240,6 +240,14 @@ class Price(program.Case):
         self.assertEqual(other.returncode, 2)
         self.assertIn("of another model, machine", other.stderr)
 
+    def test_a_price_that_nobody_pays_is_refused(self):
+        prices = self.new_folder() / "prices.txt"
+        for price in ("-1.34", "0"):
+            prices.write_text(f"# dollars an hour\ntrn1.2xlarge = {price} | documented | here\n")
+            done = trellis("train", "search", CONFIG, "-m", "trn1.2xlarge", "-g", "16", "--prices", prices, *sets(**MODEL))
+            self.assertEqual((done.returncode, done.stdout), (2, ""))
+            self.assertIn(f"{prices}: line 2: trn1.2xlarge = {price}: expected dollars an hour above 0", done.stderr)
+
     def test_a_search_that_cannot_write_its_picture_does_not_begin(self):
         done = trellis("train", "search", CONFIG, "-m", "trn1.2xlarge", "-g", "16", "-o", self.new_folder() / "none" / "x.svg",
                        *sets(**MODEL))
