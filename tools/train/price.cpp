@@ -25,6 +25,7 @@ namespace trellis::tools {
 namespace {
 
 struct Options {
+  const CLI::App* app = nullptr;
   std::string config, figures, machine = "trn1.32xlarge", output, times = by_formulas;
   std::vector<std::string> changes, what_if, plugins;
   sim::StepOptions step;
@@ -35,6 +36,7 @@ struct Options {
 };
 
 void add(CLI::App& app, Options& o) {
+  o.app = &app;
   app.description(fmt::format(
       "Lays a training step out, proves it, and prices it on a machine: its time with an interval that four of five\n"
       "published steps are within, tokens a second, MFU; for each stage where the time goes and how much memory it "
@@ -89,7 +91,8 @@ double seconds_of(const char* option, std::string_view text) {
 
 std::optional<sim::GoodputInputs> failures_of(const Options& o, const sim::Machine& machine, train::Rank world) {
   if (o.mtbf.empty()) {
-    if (!o.checkpoint.empty()) throw std::invalid_argument("--checkpoint goes with --host-mtbf");
+    for (const char* option : {"--checkpoint", "--save", "--restart"})
+      if (o.app->count(option) != 0) text::refuse("{} goes with --host-mtbf", option);
     return {};
   }
   const double hosts = std::ceil(static_cast<double>(world) / static_cast<double>(sim::ranks_of_host(machine)));

@@ -131,6 +131,9 @@ class Price(program.Case):
     def test_wrong_words_are_refused(self):
         for more, said in ((["-m", "ring:2"], "has no chip"),
                            (["-m", "trn1.2xlarge", "--software", "new"], "expected a release"),
+                           (["-m", "trn1.2xlarge", "--checkpoint", "30min"], "--checkpoint goes with --host-mtbf"),
+                           (["-m", "trn1.2xlarge", "--save", "60s"], "--save goes with --host-mtbf"),
+                           (["-m", "trn1.2xlarge", "--restart", "5min"], "--restart goes with --host-mtbf"),
                            (["-m", "trn1.2xlarge", "-n", "64", "--set", "data.global_batch_size=256"], "is for 64 ranks")):
             done = trellis("train", "price", CONFIG, *more)
             self.assertEqual(done.returncode, 2, done.stdout)
