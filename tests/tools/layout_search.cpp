@@ -18,6 +18,13 @@ TEST(LayoutSearchResult, WhatWasStoppedSaysNoMoreThanItLookedAt) {
   EXPECT_NE(search_text(m, 5).find("none fits into 16.0 GiB a rank"), std::string::npos);
 }
 
+TEST(LayoutSearchResult, WhereNoLayoutIsPossibleItSaysWhy) {
+  SearchedMachine m{.name = "trn1.2xlarge", .search = {.refusal = "T=1 P=1: too many micro-batches"}};
+  EXPECT_NE(search_text(m, 5).find("no layout is possible: T=1 P=1: too many micro-batches\n"), std::string::npos);
+  EXPECT_EQ(search_text(m, 5).find("fits into"), std::string::npos);
+  EXPECT_EQ(nlohmann::json::parse(search_json({m}, 5)).at("none_possible"), m.search.refusal);
+}
+
 SearchedMachine machine_with(const char* name, sim::Time time, double price) {
   SearchedMachine m{.name = name, .config = {}, .price = price};
   m.search.layouts.push_back({.layout = {}, .time = time, .fits = true, .mfu = 0.00561});

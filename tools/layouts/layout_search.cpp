@@ -145,8 +145,9 @@ LayoutSearchResult search_layouts(const StepConfig& config, const sim::Machine& 
   sim::StepOptions options = given;
   options.book = std::make_shared<sim::ExchangeTimeCache>();
   LayoutSearchResult search{.memory_of_rank = sim::rank_memory(machine)};
-  for (StepLayout& l : layouts_of(config, machine.ranks(), sim::ranks_of_host(machine), control.most_context))
-    search.layouts.push_back({.layout = std::move(l)});
+  PossibleLayouts possible = layouts_of(config, machine.ranks(), sim::ranks_of_host(machine), control.most_context);
+  for (StepLayout& l : possible.layouts) search.layouts.push_back({.layout = std::move(l)});
+  if (search.layouts.empty()) search.refusal = std::move(possible.refusal);
   search.stopped = !find_bounds(search.layouts, LayoutBounds(config, machine, options), control);
   if (search.stopped) return search;
   const auto is_too_large = [&](const PricedLayout& l) { return l.memory > search.memory_of_rank; };

@@ -29,6 +29,7 @@ struct LayoutSearchResult {
   double memory_of_rank = 0, spread = 1;
   std::size_t priced = 0, too_large = 0, resumed = 0;  // too large: not priced; resumed: of those priced, known before
   bool stopped = false;
+  std::string refusal = {};  // where no layout is possible: the plainest one, and why it is not
 
   const PricedLayout* best() const;                // the fastest that fits; null: none fits, or none was priced
   std::vector<const PricedLayout*> front() const;  // each of which no other beats in both time and memory

@@ -79,8 +79,9 @@ Table machines_table(const std::vector<SearchedMachine>& all, Reader reader) {
   return table;
 }
 
-// The report of a search in which no layout fits.
+// The report of a search in which no layout is possible, or none fits.
 std::string least_of(const LayoutSearchResult& search) {
+  if (!search.refusal.empty()) return fmt::format("  best           no layout is possible: {}\n", search.refusal);
   if (search.stopped && search.priced + search.too_large == 0)
     return "  best           not known: no layout was priced before the search was stopped\n";
   const auto least = std::ranges::min_element(search.layouts, {}, &PricedLayout::memory);
@@ -174,6 +175,7 @@ std::string search_json(const std::vector<SearchedMachine>& all, std::size_t mos
                                {"reversals", m.reversals}};
     out["layouts"] = table_of("layouts", first_of(s, most), m, Reader::program).object()["layouts"];
     out["front"] = table_of("front", s.front(), m, Reader::program).object()["front"];
+    if (!s.refusal.empty()) out["none_possible"] = s.refusal;
     if (const PricedLayout* best = s.best(); best != nullptr && m.price) out["cost_of_step"] = *m.cost(best->time);
     return out;
   };

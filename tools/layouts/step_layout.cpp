@@ -20,13 +20,13 @@ class Listing {
   Listing(const StepConfig& config, Rank world, Rank host, Rank most_context)
       : config_(config), world_(world), host_(host), most_context_(most_context) {}
 
-  std::vector<StepLayout> run() {
+  PossibleLayouts run() {
     for (Rank tensor = 1; tensor <= host_ && tensor <= static_cast<Rank>(config_.model.num_attention_heads);
          tensor *= 2)
       for (Rank pipeline = 1; pipeline <= static_cast<Rank>(config_.model.num_layers); pipeline *= 2)
         for (Rank context = 1; context <= most_context_; context *= 2)
           if (world_ % (tensor * pipeline * context) == 0) add_batches(tensor, pipeline, context);
-    return std::move(all_);
+    return std::move(found_);
   }
 
  private:
@@ -59,16 +59,23 @@ class Listing {
       const StepConfig c = with(config_, l);
       const train::Derived derived = train::derive(c, world_);
       const train::PipelineShape shape{l.strategy.pipeline, chunks, static_cast<std::int32_t>(derived.micro_batches)};
-      if (schedule.empty() || train::pipeline_rules().find(schedule)->second.misfit(shape).empty())
-        all_.push_back(std::move(l));
-    } catch (const std::invalid_argument&) {
-      // The model cannot be divided like this, so the layout is left out.
+      const std::string misfit = schedule.empty() ? "" : train::pipeline_rules().find(schedule)->second.misfit(shape);
+      if (misfit.empty())
+        found_.layouts.push_back(std::move(l));
+      else
+        leave_out(l, misfit);
+    } catch (const std::invalid_argument& e) {
+      leave_out(l, e.what());
     }
+  }
+
+  void leave_out(const StepLayout& l, const std::string& why) {
+    if (found_.refusal.empty()) found_.refusal = fmt::format("{}: {}", words_of(l), why);
   }
 
   const StepConfig& config_;
   Rank world_, host_, most_context_;
-  std::vector<StepLayout> all_;
+  PossibleLayouts found_;
 };
 
 }  // namespace
@@ -88,7 +95,7 @@ StepConfig with(StepConfig c, const StepLayout& l) {
   return c;
 }
 
-std::vector<StepLayout> layouts_of(const StepConfig& config, Rank world, Rank host, Rank most_context) {
+PossibleLayouts layouts_of(const StepConfig& config, Rank world, Rank host, Rank most_context) {
   return Listing(config, world, host, most_context).run();
 }
 

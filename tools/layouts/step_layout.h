@@ -19,11 +19,15 @@ std::string words_of(const StepLayout&);  // "T=8 P=4 V=1 1f1b micro-batch 1 SP 
 
 train::StepConfig with(train::StepConfig, const StepLayout&);
 
+struct PossibleLayouts {
+  std::vector<StepLayout> layouts;
+  std::string refusal;  // the first layout that is not possible, the plainest one, and why; empty: all are
+};
+
 // Every layout of the configuration's model with its global batch: tensor sizes within a host, pipelines, chunks, their
 // schedules, micro-batches, sequence parallelism wherever there is a tensor axis, ZeRO-1, recomputation, how many ranks
 // share out a model's experts, and how many share a sequence, at most `most_context`. The order of axes is not varied:
 // it does not change what a rank computes.
-std::vector<StepLayout> layouts_of(const train::StepConfig&, train::Rank world, train::Rank host,
-                                   train::Rank most_context = 1);
+PossibleLayouts layouts_of(const train::StepConfig&, train::Rank world, train::Rank host, train::Rank most_context = 1);
 
 }  // namespace trellis::tools

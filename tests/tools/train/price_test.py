@@ -152,6 +152,13 @@ class Price(program.Case):
         memory = [l["memory_bytes"] for l in found["front"]]
         self.assertEqual(memory, sorted(memory, reverse=True))
 
+    def test_a_search_in_which_no_layout_is_possible_says_why(self):
+        done = trellis("train", "search", CONFIG, "-m", "trn1.2xlarge", "-g", "1000000")
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("no layout is possible: T=1 P=1 V=1 micro-batch 1 ZeRO-1: data.global_batch_size is 1000000, in "
+                      "500000 micro-batches: expected at most 65536 of them", done.stdout)
+        self.assertNotIn("fits into", done.stdout)
+
     def test_points_are_of_one_machine(self):
         machine, points = self.new_folder() / "b.machine", self.new_folder() / "points"
         words = ["train", "search", CONFIG, "-m", machine, "-g", "16", "--json", *sets(**MODEL), "--points", points]
