@@ -14,6 +14,7 @@
 #include "tools/answer/noise.h"
 #include "tools/program/json_text.h"
 #include "tools/program/table.h"
+#include "tools/train/memory_parts.h"
 #include "train/config/experts/experts_check.h"
 
 namespace trellis::tools {
@@ -27,7 +28,7 @@ Table classes_of(const PricedStep& p) {
   for (const schedule::GraphCommunicator& c : p.graph.communicators) columns.push_back({c.name, "s"});
   columns.push_back({"idle", "s"});
   columns.push_back({"memory", "B"});
-  for (const char* what : {"weights", "gradients", "optimizer", "activations"}) columns.push_back({what, "B"});
+  for (const char* what : memory_part_names) columns.push_back({what, "B"});
   Table table("classes", std::move(columns));
   for (std::size_t c = 0; c < p.price.classes.size(); ++c) {
     const sim::StepTimeBreakdown& t = p.price.classes[c];
@@ -35,14 +36,8 @@ Table classes_of(const PricedStep& p) {
     for (std::size_t i = 0; i < p.graph.phases.size(); ++i) row.emplace_back(sim::in_seconds(t.compute[i]));
     for (Time exposed : t.exposed) row.emplace_back(sim::in_seconds(exposed));
     row.emplace_back(sim::in_seconds(t.idle));
-    const schedule::PeakMemory& m = p.memory[c];
-    const auto of = [&](train::Category k) { return static_cast<double>(m.by_category[static_cast<std::size_t>(k)]); };
-    using train::Category;
-    row.emplace_back(static_cast<double>(m.bytes));
-    row.emplace_back(of(Category::parameter));
-    row.emplace_back(of(Category::gradient));
-    row.emplace_back(of(Category::master) + of(Category::moment));
-    row.emplace_back(of(Category::activation) + of(Category::scratch) + of(Category::input));
+    row.emplace_back(static_cast<double>(p.memory[c].bytes));
+    for (const double part : memory_parts(p.memory[c])) row.emplace_back(part);
     table.add(std::move(row));
   }
   return table;

@@ -13,6 +13,7 @@
 #include "tools/program/output_option.h"
 #include "tools/program/table.h"
 #include "tools/train/config_file.h"
+#include "tools/train/memory_parts.h"
 #include "tools/train/pipeline_page.h"
 #include "tools/train/run/plugins.h"
 #include "train/config/experts/experts_check.h"
@@ -70,22 +71,13 @@ void add_class(Table& table, const train::RankStep& step, const schedule::RankCl
     if (o.kind == train::Operation::Kind::exchange) bytes[o.exchange.axis] += train::bytes_sent(step, o);
   }
   const schedule::PeakMemory peak = schedule::peak_memory(graph, of);
-  const auto category = [&](train::Category c) {
-    return static_cast<double>(peak.by_category[static_cast<std::size_t>(c)]);
-  };
-  std::vector<Cell> row{
-      std::int64_t{step.place.pipeline},
-      static_cast<std::int64_t>(of.ranks.size()),
-      parameters,
-      static_cast<double>(peak.bytes),
-      category(train::Category::parameter),
-      category(train::Category::gradient),
-      category(train::Category::master) + category(train::Category::moment),
-      category(train::Category::activation) + category(train::Category::scratch),
-      count_of(bytes, train::Axis::tensor) + count_of(bytes, train::Axis::kv),
-      count_of(bytes, train::replica_axis(step.mesh.shape())) + count_of(bytes, train::Axis::expert_data),
-      count_of(bytes, train::Axis::pipeline) + count_of(bytes, train::Axis::tied),
-      flops};
+  std::vector<Cell> row{std::int64_t{step.place.pipeline}, static_cast<std::int64_t>(of.ranks.size()), parameters,
+                        static_cast<double>(peak.bytes)};
+  for (const double part : memory_parts(peak)) row.emplace_back(part);
+  row.emplace_back(count_of(bytes, train::Axis::tensor) + count_of(bytes, train::Axis::kv));
+  row.emplace_back(count_of(bytes, train::replica_axis(step.mesh.shape())) + count_of(bytes, train::Axis::expert_data));
+  row.emplace_back(count_of(bytes, train::Axis::pipeline) + count_of(bytes, train::Axis::tied));
+  row.emplace_back(flops);
   if (step.mesh.shape().context > 1) row.emplace_back(count_of(bytes, train::Axis::context));
   if (step.mesh.shape().expert > 1) row.emplace_back(count_of(bytes, train::Axis::expert_model));
   table.add(std::move(row));
@@ -119,18 +111,10 @@ int show(const Options& o) {
   const std::vector<train::RankStep> classes = train::classes_of(config, world);
   const schedule::ExecutionGraph graph = train::graph_of(classes);
   const std::string fault = train::check_step(config, world, classes, graph);
-  std::vector<Column> columns{{"stage"},
-                              {"ranks"},
-                              {"parameters"},
-                              {"memory", "B"},
-                              {"weights", "B"},
-                              {"gradients", "B"},
-                              {"optimizer", "B"},
-                              {"activations", "B"},
-                              {"tensor sent", "B"},
-                              {"data sent", "B"},
-                              {"pipeline sent", "B"},
-                              {"FLOPs"}};
+  std::vector<Column> columns{{"stage"}, {"ranks"}, {"parameters"}, {"memory", "B"}};
+  for (const char* part : memory_part_names) columns.push_back({part, "B"});
+  for (const char* sent : {"tensor sent", "data sent", "pipeline sent"}) columns.push_back({sent, "B"});
+  columns.push_back({"FLOPs"});
   if (config.strategy.context > 1) columns.push_back({"context sent", "B"});
   if (config.strategy.expert > 1) columns.push_back({"experts sent", "B"});
   Table table("stages", std::move(columns));

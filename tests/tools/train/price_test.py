@@ -46,6 +46,16 @@ class Price(program.Case):
         self.assertLess(p["low_ps"], p["time_ps"])
         self.assertGreater(p["high_ps"], p["time_ps"])
 
+    def test_what_memory_is_for_adds_up_and_is_shown_alike(self):
+        keys = self.piped(24)
+        priced = self.price(**keys)["classes"]
+        shown = trellis("train", "show", CONFIG, "--ranks", "32", "--json", *sets(**{**MODEL, **keys}))
+        parts = [f"{name}_bytes" for name in ("weights", "gradients", "optimizer", "activations")]
+        for stage, of in zip(json.loads(shown.stdout)["stages"], priced, strict=True):
+            for row in (stage, of):
+                self.assertEqual(sum(row[part] for part in parts), row["memory_bytes"])
+            self.assertEqual([stage[part] for part in parts], [of[part] for part in parts])
+
     def test_what_a_machine_lacks_costs_time(self):
         keys = self.piped(12)
         usual = self.price(**keys)["time_ps"]
