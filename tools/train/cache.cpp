@@ -1,6 +1,9 @@
 // trellis train cache: the proofs of steps that are kept on disk.
 #include <fmt/format.h>
 
+#include <filesystem>
+#include <system_error>
+
 #include "text/refuse.h"
 #include "tools/program/command.h"
 #include "tools/program/output.h"
@@ -26,10 +29,18 @@ void add_list(CLI::App& app, Options& o) {
   app.add_flag("--json", o.json, "Print JSON");
 }
 
+// The cache in a folder that must be there: of a mistyped one, nothing would be listed or removed.
+train::ProofCache cache_in(const std::string& folder) {
+  std::error_code error;
+  const std::filesystem::directory_iterator there(folder, error);
+  if (error) throw std::system_error(error, fmt::format("cannot read '{}'", folder));
+  return train::ProofCache(folder);
+}
+
 int list(const Options& o) {
   Table table("steps",
               {left("key"), left("run"), {"ranks"}, {"days unused"}, {"size", "B"}, left("library"), left("result")});
-  for (const auto& e : train::ProofCache(o.folder).entries())
+  for (const auto& e : cache_in(o.folder).entries())
     table.add({e.key, e.name, static_cast<std::int64_t>(e.ranks), e.age_days, static_cast<double>(e.bytes), e.version,
                e.fault.empty() ? "proved" : "failed: " + e.fault});
   write_output("", o.json ? table.json() : table.text());
@@ -43,7 +54,7 @@ void add_prune(CLI::App& app, Options& o) {
 
 int prune(const Options& o) {
   if (!(o.days >= 0)) text::refuse("--days {}: expected 0 or more", o.days);
-  write_output("", fmt::format("{} removed\n", train::ProofCache(o.folder).prune(o.days)));
+  write_output("", fmt::format("{} removed\n", cache_in(o.folder).prune(o.days)));
   return 0;
 }
 

@@ -193,6 +193,17 @@ class Train(program.Case):
         self.assertIn("3 removed", trellis("train", "cache", "prune", str(cache), "--days", "0").stdout)
         self.assertIn("was laid out and proved", self.train(1, "run", **more))
 
+    def test_a_cache_that_is_not_there_is_told(self):
+        file = self.root / "file"
+        file.write_text("no folder")
+        for command in ("list", "prune"):
+            for there, why in ((self.root / "none", "No such file or directory"), (file, "Not a directory")):
+                ran = trellis("train", "cache", command, there)
+                self.assertEqual((ran.returncode, ran.stdout), (1, ""))
+                self.assertEqual(ran.stderr, f"trellis: cannot read '{there}': {why}\n")
+            empty = trellis("train", "cache", command, self.root)
+            self.assertEqual((empty.returncode, empty.stderr), (0, ""))
+
     def test_a_frozen_rank_is_named_by_the_deadline(self):
         job = subprocess.Popen(self.command(2, "frozen", grace=1, trainer__max_steps=100000), stdout=subprocess.PIPE,
                                stderr=subprocess.PIPE, text=True, env={**os.environ, "TRELLIS_TIMEOUT": "8"})
