@@ -7,7 +7,9 @@
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <stdexcept>
+#include <system_error>
 
 #include "ccl/diagnosis/diagnosis.h"
 #include "ccl/print_to_stderr.h"
@@ -90,14 +92,21 @@ bool is_on_host(const std::string& path) { return !std::filesystem::exists(path)
 
 std::vector<Dump> dumps_of(const Options& o) {
   std::vector<Dump> dumps;
+  std::set<std::string> seen;  // a file that is named twice, or with its folder, is read once
+  const auto add_file = [&](const std::filesystem::path& file) {
+    std::error_code error;
+    const auto place = std::filesystem::weakly_canonical(file, error);
+    if (seen.insert(error ? file : place).second) dumps.push_back({file, read_input(file)});
+  };
   for (const std::string& path : o.dumps) {
     if (is_on_host(path)) {
-      for (Dump& d : dumps_on_host(o.shell, path)) dumps.push_back(std::move(d));
+      for (Dump& d : dumps_on_host(o.shell, path))
+        if (seen.insert(d.name).second) dumps.push_back(std::move(d));
     } else if (!std::filesystem::is_directory(path)) {
-      dumps.push_back({path, read_input(path)});
+      add_file(path);
     } else {
       for (const auto& entry : std::filesystem::directory_iterator(path))
-        if (entry.path().extension() == ".json") dumps.push_back({entry.path(), read_input(entry.path())});
+        if (entry.path().extension() == ".json") add_file(entry.path());
     }
   }
   std::ranges::sort(dumps, {}, &Dump::name);

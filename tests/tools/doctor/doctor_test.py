@@ -51,6 +51,21 @@ class Doctor(unittest.TestCase):
                 self.assertEqual((ran.returncode, ran.stderr.count("\n")), (2, 1), ran.stderr)
                 self.assertIn(said, ran.stderr)
 
+    def test_a_dump_that_is_named_twice_is_of_one_job(self):
+        with tempfile.TemporaryDirectory() as folder:
+            kept = pathlib.Path(os.environ["TRELLIS_SOURCE_DIR"]) / "tests/ccl/situations/late_computing.json"
+            for i, text in enumerate(json.loads(kept.read_text())["files"]):  # one is the launch's record
+                file = pathlib.Path(folder) / f"trellis_{i}.json"
+                file.write_text(json.dumps(text))
+            (pathlib.Path(folder) / "link").symlink_to(folder)
+            once = trellis("doctor", folder).stdout
+            self.assertIn("rank 2 never came to operation 3", once)
+            for twice in ([folder, folder], [folder, file], [f"{folder}/./{file.name}", folder], [f"{folder}/link", folder]):
+                self.assertEqual(trellis("doctor", *twice).stdout, once)
+            shell = remote_shell(folder)
+            there = trellis("doctor", f"node0:{folder}", f"node0:{file}", "--rsh", shell)
+            self.assertEqual(there.stdout, once)
+
     def test_a_rank_that_is_well_is_not_called_stuck(self):
         ran = self.doctor(dump(0, 2, 7, "started", step=-1), dump(1, 2, 7))
         self.assertEqual((ran.returncode, ran.stdout), (0, "rank 0 is in operation 7, all_reduce of 4 f32, sum\n"))
