@@ -58,6 +58,18 @@ class Explain(Case):
         self.assert_fails(2, "did you mean 'ring'?", "schedule", "explain", "rign")
         self.assert_fails(2, "is no algorithm config", "schedule", "explain", "ring", "chanels=2")
 
+    def test_what_no_schedule_has_is_refused_as_schedule_show_refuses_it(self):
+        for config, said in (("ring@4x4^9.0", "order 9.0: expected each of 0 to 1 once, for dims 4x4"),
+                             ("ring@4x4^0", "order 0: expected each of 0 to 1 once, for dims 4x4"),
+                             ("ring@4x4~3.2.1", "a numbering of 3 ranks: expected 16"),
+                             ("ring@3~3.2.1", "rank 3 in a numbering: expected each of 0 to 2 once"),
+                             ("ring@2x2^1.0~0.1.2.3", "expected one of the two")):
+            for words in (["explain", config], ["show", "all_reduce", "-a", config]):
+                self.assert_fails(2, said, "schedule", *words)
+        self.assert_fails(2, "order 9.0: expected each of 0 to 1 once\n", "schedule", "explain", "ring^9.0")
+        for config in ("ring^1.0", "ring~2.0.1", "ring@2x2^1.0*2"):
+            self.printed("schedule", "explain", config)
+
 
 class Help(Case):
     def test_help_is_help_of_the_command(self):

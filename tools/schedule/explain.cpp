@@ -2,11 +2,13 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <numeric>
 
 #include "schedule/algorithms/algorithm.h"
 #include "schedule/algorithms/algorithm_config.h"
+#include "text/refuse.h"
 #include "tools/program/command.h"
 #include "tools/program/json_text.h"
 #include "tools/program/output.h"
@@ -96,8 +98,29 @@ Lines lines_of(const AlgorithmConfig& c, const schedule::Algorithm& a) {
   return lines;
 }
 
+// Refuses what no request could have, as `trellis schedule show` does: an order of dimensions that there are not, or a
+// numbering of other ranks. Without dims, the order or the numbering says how many there are.
+void expect_possible(const AlgorithmConfig& c) {
+  schedule::Request request{.operation = {.collective = schedule::Collective::all_reduce},
+                            .dims = c.dims,
+                            .channels = c.channels,
+                            .segments = c.segments,
+                            .order = c.order,
+                            .numbering = c.numbering};
+  if (c.dims.empty() && c.numbering.empty()) {
+    std::vector<std::int32_t> each(c.order.size());
+    std::iota(each.begin(), each.end(), 0);
+    if (!std::ranges::is_permutation(c.order, each))
+      text::refuse("order {}: expected each of 0 to {} once", fmt::join(c.order, "."), c.order.size() - 1);
+    return;
+  }
+  if (c.dims.empty()) request.dims = {static_cast<schedule::Rank>(c.numbering.size())};
+  schedule::check(request);
+}
+
 int run(const Options& o) {
   const AlgorithmConfig config = schedule::algorithm_config_named(fmt::format("{}", fmt::join(o.config, " ")));
+  expect_possible(config);
   const Lines lines = lines_of(config, schedule::algorithm_named(config.algorithm));
   if (o.json) {
     nlohmann::ordered_json all = {{"config", schedule::text_of(config)}};
