@@ -77,6 +77,16 @@ def test_a_straggler_computes_as_slowly_as_it_is():
     assert [o.time for o in slow.operators] == pytest.approx([5 * o.time for o in usual.operators])
 
 
+def test_a_class_with_a_faster_rank_takes_as_long_as_its_others():
+    """One rank by itself is as fast as it is."""
+    told = job([("op", 0, 0, 0, "forward")], [])
+    machines = (sim.Machine("trn1.32xlarge"), sim.Machine("trn1.32xlarge").what_if("straggler:0:2"))
+    alone = [price(told, machine).time for machine in machines]
+    told.classes[0].ranks.append(told.classes.pop().ranks[0])
+    usual, faster = (price(told, machine).time for machine in machines)
+    assert faster == usual and alone[1] == pytest.approx(alone[0] / 2)
+
+
 def test_a_workload_is_refused_where_ranks_differ_in_what_they_communicate():
     """Its text has one program for all ranks."""
     told = job([collective(0, family=1)], [], [collective(0, "all_gather", family=1)], [])

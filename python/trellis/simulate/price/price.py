@@ -86,8 +86,7 @@ class _Durations:
         self.side = 0  # -1: the low end of what is not known, 1: the high one
         self.merged: dict[int, float] = {}  # of operations that take less, by the event's identity
         slow = rates.machine.at_defects
-        self.slowness = {id(one.record): max((slow[r] for r in slow.keys() & set(one.ranks)), default=1.0)
-                         for one in job.classes}  # fmt: skip
+        self.slowness = {id(one.record): max(slow.get(r, 1.0) for r in one.ranks) for one in job.classes}
 
     def of(self, record: RankRecord, event: Event, ends: Ends) -> float:
         if event[0] == "op":
