@@ -33,6 +33,19 @@ std::vector<std::tuple<std::string, std::string, std::vector<Chip>>> levels_of(c
   return levels;
 }
 
+// Of ranks whose memory a defect made slower or faster: how many times as long it takes. Ranks of a chip may share it.
+std::map<Rank, double> memory_at_defects(const Machine& machine, const MachineSpec& spec) {
+  std::map<Rank, double> all;
+  const Rank of_chip = machine.ranks() / machine.chips();
+  for (const Defect& defect : spec.defects) {
+    if (defect.kind != Defect::Kind::hbm) continue;
+    const Rank first = defect.from - defect.from % of_chip;
+    for (Rank r = first; r < first + of_chip; ++r)
+      if (const double slowness = machine.memory_slowness(r); slowness != 1) all[r] = slowness;
+  }
+  return all;
+}
+
 // The links from one rank to another: name, bytes a second, latency.
 std::vector<std::tuple<std::string, double, Time>> route_of(const MachineSpec& s, Rank from, Rank to) {
   const Machine machine(s);
@@ -84,6 +97,7 @@ void add_machines(nb::module_& m) {
              for (const Defect& defect : s.defects)
                for (const Rank r : {defect.from, defect.to}) at_defects[r] = machine.slowness(r);
              d["at_defects"] = at_defects;
+             d["memory_at_defects"] = memory_at_defects(machine, s);
              d["injection"] = machine.injection();
              d["bisection"] = machine.bisection().rate;
              d["eras"] = machine.eras();

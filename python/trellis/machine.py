@@ -113,6 +113,11 @@ class Machine:
         return dict(self._facts["at_defects"])
 
     @property
+    def memory_at_defects(self) -> dict[int, float]:
+        """Ranks whose HBM `what_if` made slower or faster, and how many times as long it takes."""
+        return dict(self._facts["memory_at_defects"])
+
+    @property
     def dims(self) -> tuple[int, ...]:
         return tuple(self._facts["dims"])
 

@@ -4,7 +4,7 @@ import pytest
 
 pytest.importorskip("numpy")
 
-from test_match import collective, job, message, seconds  # noqa: E402
+from test_match import PRODUCT, collective, job, message, seconds  # noqa: E402
 from trellis import sim  # noqa: E402
 from trellis.simulate.export import as_workload  # noqa: E402
 from trellis.simulate.match import prove  # noqa: E402
@@ -85,6 +85,23 @@ def test_a_class_with_a_faster_rank_takes_as_long_as_its_others():
     told.classes[0].ranks.append(told.classes.pop().ranks[0])
     usual, faster = (price(told, machine).time for machine in machines)
     assert faster == usual and alone[1] == pytest.approx(alone[0] / 2)
+
+
+def test_slow_memory_of_a_rank_slows_what_its_class_computes():
+    """As slow memory of all of them does."""
+    told = job([("op", 0, 0, 0, "forward")], [])
+    told.classes[0].ranks.append(told.classes.pop().ranks[0])
+    told.classes[0].record.operations[0] = PRODUCT._replace(
+        name="aten.add", inputs=((4096, 4096),) * 2, outputs=((4096, 4096),), flops=0, read=4 << 24, written=2 << 24
+    )
+    whole = sim.Machine("trn1.32xlarge")
+    rate = whole.figures["hbm.rate"].value
+    usual, slow, other, all_slow = (price(told, machine) for machine in (
+        whole, whole.what_if("hbm:1:0.25"), whole.what_if("hbm:5:0.25"), whole.with_figure("hbm.rate", rate / 4)))  # fmt: skip
+    assert slow.time == pytest.approx(all_slow.time) and slow.time > 1.5 * usual.time and other.time == usual.time
+    assert [o.time for o in slow.operators] == pytest.approx([o.time for o in all_slow.operators])
+    assert (slow.low, slow.high) == pytest.approx((all_slow.low, all_slow.high))
+    assert whole.what_if("hbm:1:0.25").memory_at_defects == {1: 4.0} and whole.memory_at_defects == {}
 
 
 def test_a_workload_is_refused_where_ranks_differ_in_what_they_communicate():

@@ -67,8 +67,8 @@ def _within(rule: Rule, first: bool, last: bool) -> tuple[str, dict[str, Any]] |
     return "elementwise", {**shape, "outputs" if first else "inputs": 0}
 
 
-def merged_times(record: RankRecord, rates: Rates) -> dict[int, float]:
-    """Seconds of each operation that merges, by the index of its event."""
+def merged_times(record: RankRecord, rates: Rates, memory: float = 1.0) -> dict[int, float]:
+    """Seconds of each operation that merges, by the index of its event. `memory`: as of Rates.operation."""
     known: dict[str, float] = {}
     times: dict[int, float] = {}
     for region in _regions(record):
@@ -78,6 +78,6 @@ def merged_times(record: RankRecord, rates: Rates) -> dict[int, float]:
             if left is not None:
                 key = repr(left)
                 if key not in known:
-                    known[key] = min(rates.time(Rule(rule.name, *left)), rates.time(rule))
+                    known[key] = min(rates.time(Rule(rule.name, *left), memory), rates.time(rule, memory))
                 times[index] = known[key]
     return times

@@ -85,8 +85,8 @@ class _Durations:
         self.job, self.rates = job, rates
         self.side = 0  # -1: the low end of what is not known, 1: the high one
         self.merged: dict[int, float] = {}  # of operations that take less, by the event's identity
-        slow = rates.machine.at_defects
-        self.slowness = {id(one.record): max(slow.get(r, 1.0) for r in one.ranks) for one in job.classes}
+        self.slowness = _slowest(job, rates.machine.at_defects)
+        self.memory = _slowest(job, rates.machine.memory_at_defects)
 
     def of(self, record: RankRecord, event: Event, ends: Ends) -> float:
         if event[0] == "op":
@@ -102,7 +102,15 @@ class _Durations:
         if id(event) in self.merged:
             return self.merged[id(event)]
         operation = record.operations[event[2]]
-        return self.rates.operation_end(operation, self.side > 0) if self.side else self.rates.operation(operation)
+        memory = self.memory[id(record)]
+        if not self.side:
+            return self.rates.operation(operation, memory)
+        return self.rates.operation_end(operation, self.side > 0, memory)
+
+
+def _slowest(job: JobRecord, slowness: dict[int, float]) -> dict[int, float]:
+    """Of each class's ranks, by the record's identity."""
+    return {id(one.record): max(slowness.get(r, 1.0) for r in one.ranks) for one in job.classes}
 
 
 def _timed(job: JobRecord, durations: _Durations) -> Timed:
@@ -141,13 +149,14 @@ def price(job: JobRecord, machine: sim.Machine | str, era: str = "") -> Priced:
 
 
 def _merged(out: Priced, durations: _Durations) -> Merged:
-    times = [merged_times(one.record, out.rates) for one in out.job.classes]
+    times = [merged_times(one.record, out.rates, durations.memory[id(one.record)]) for one in out.job.classes]
     if not any(times):
         return Merged()
     for one, seconds in zip(out.job.classes, times, strict=True):
         durations.merged.update({id(one.record.events[index]): each for index, each in seconds.items()})
     record, mine = out.record, times[out.slowest]
-    apart = sum(out.rates.operation(record.operations[record.events[index][2]]) for index in mine)
+    memory = durations.memory[id(record)]
+    apart = sum(out.rates.operation(record.operations[record.events[index][2]], memory) for index in mine)
     saved = (apart - sum(mine.values())) * durations.slowness[id(record)]
     return Merged(len(mine), saved, _timed(out.job, durations).time)
 

@@ -75,7 +75,7 @@ class Rates:
         self.machine, self.families, self.era = machine, families, era
         self._what_if = _changes(machine)
         self._cores = machine.figures["cores"].value * machine.chips / machine.ranks if machine.chip else 0.0
-        self._operations: dict[Operation, float] = {}
+        self._operations: dict[tuple[Operation, float], float] = {}
         self.rules: dict[Operation, Rule] = {}
         self._collectives: dict[tuple[str, int, int, int], float] = {}
         self._messages: dict[tuple[int, int, int, int], float] = {}
@@ -84,16 +84,17 @@ class Rates:
         self.algorithms: dict[tuple[str, int, int, int], str] = {}
         self.largest: dict[tuple[str, int], int] = {}
 
-    def operation(self, o: Operation) -> float:
-        if o not in self._operations:
+    def operation(self, o: Operation, memory: float = 1.0) -> float:
+        """`memory`: how many times as long as usual the rank's HBM takes. A kernel's own time is of usual memory."""
+        if (o, memory) not in self._operations:
             self.rules[o] = rule_of(o)
-            self._operations[o] = self._kernel(o).seconds if o.times else self.time(self.rules[o])
-        return self._operations[o]
+            self._operations[o, memory] = self._kernel(o).seconds if o.times else self.time(self.rules[o], memory)
+        return self._operations[o, memory]
 
-    def operation_end(self, o: Operation, high: bool) -> float:
+    def operation_end(self, o: Operation, high: bool, memory: float = 1.0) -> float:
         """An end of its interval."""
         if not o.times:
-            return self.operation(o) * (COMPUTE_FACTOR if high else 1 / COMPUTE_FACTOR)
+            return self.operation(o, memory) * (COMPUTE_FACTOR if high else 1 / COMPUTE_FACTOR)
         kernel = self._kernel(o)
         return kernel.high if high else kernel.low
 
@@ -104,11 +105,14 @@ class Rates:
                              f"{self.machine.base} has chips of {self.machine.chip}")  # fmt: skip
         return found
 
-    def time(self, rule: Rule) -> float:
+    def time(self, rule: Rule, memory: float = 1.0) -> float:
         """Of tensors without elements, as an expert's that gets no tokens: nothing is done."""
         if any(rule.shape.get(name) == 0 for name in ("batch", "rows", "columns", "inner")):
             return 0.0
-        return sim.operation_time(rule.kind, chip=self.machine.chip, cores=self._cores, what_if=self._what_if,
+        what_if = self._what_if
+        if memory != 1:
+            what_if = [*what_if, f"hbm.rate={self.machine.figures['hbm.rate'].value / memory!r} B/s"]
+        return sim.operation_time(rule.kind, chip=self.machine.chip, cores=self._cores, what_if=what_if,
                                   **rule.shape).total
 
     def collective(self, kind: str, family: int, size: int, root: int) -> float:
