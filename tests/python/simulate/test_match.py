@@ -134,6 +134,25 @@ def test_flags_beside_is_causal_do_not_halve_attention():
     assert flops.of("aten._scaled_dot_product_flash_attention.default", [0.0, True], shapes, ()) == whole // 2
 
 
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("values", [64, 48])
+def test_scores_that_a_gradient_computes_again_are_not_useful(causal, values):
+    """So attention is worth three times its forward pass."""
+    from trellis import sim
+    from trellis.simulate.price import price
+
+    flops = pytest.importorskip("trellis.simulate.world.flops")
+    query, of_values = (2, 8, 256, 64), (2, 8, 256, values)
+    operations = []
+    for way, inputs in (("", (query, query, of_values)), ("_backward", (of_values, query, query, of_values))):
+        name = f"aten._scaled_dot_product_flash_attention{way}.default"
+        count = flops.of(name, [0.0, causal], inputs, inputs[-1:])
+        operations.append(Operation(name, inputs, inputs[-1:], "bfloat16", count, 1 << 20, 1 << 20))
+    told = job([("op", 0, 0, 0, "forward"), ("op", 0, 1, 0, "backward"), ("op", 0, 0, 0, "recompute")])
+    told.classes[0].record.operations[:] = operations
+    assert price(told, sim.Machine("trn2.48xlarge")).flops == 3 * operations[0].flops
+
+
 def compiled(*names):
     """(a record of these operations on (4096, 4096), all compiled, the machine's rates)"""
     from trellis import sim

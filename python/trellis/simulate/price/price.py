@@ -8,7 +8,7 @@ from trellis.simulate.match import Proof, prove
 from trellis.simulate.price.merging import Merged, merged_times
 from trellis.simulate.price.rates import Rates
 from trellis.simulate.price.timeline import Ends, Timed, timed
-from trellis.simulate.record import JobRecord, RankClass, RankRecord
+from trellis.simulate.record import JobRecord, Operation, RankClass, RankRecord
 from trellis.simulate.record.steps import Event
 
 __all__ = ["Priced", "price"]
@@ -163,7 +163,16 @@ def _merged(out: Priced, durations: _Durations) -> Merged:
 
 def _flops(record: RankRecord) -> int:
     """Of what is computed once: activations that are computed again do not count as useful."""
-    return sum(record.operations[e[2]].flops for e in record.events if e[0] == "op" and e[4] != "recompute")
+    useful = [_useful(o) for o in record.operations]
+    return sum(useful[e[2]] for e in record.events if e[0] == "op" and e[4] != "recompute")
+
+
+def _useful(o: Operation) -> int:
+    """The gradient of attention computes the scores again: one of three products as wide as a query."""
+    if not (o.flops and "_scaled_dot_product_" in o.name and "_backward" in o.name):
+        return o.flops
+    width, values = o.inputs[1][3], o.inputs[3][3]
+    return o.flops - o.flops * width // (3 * width + 2 * values)
 
 
 def _same_data(job: JobRecord) -> int:
