@@ -45,7 +45,7 @@ Adapter::Adapter(Writer& w, Parameters& parameters, const Adapters& o, const std
 
 TensorId Adapter::narrowed(Writer& w, TensorId x) const {
   const TensorId u = w.tensor("narrow", w.tensor(x).type, w.tensor(x).rows, a_->slice.row_count);
-  product(w, "lora_A", rows_of(w, x), factor(w, "narrow_lora_A", *a_, true, x), u);
+  product(w, "lora_A", rows_of(w, x), factor(w, "narrow_lora_A", *a_, true, x), u, {.model_part = a_->share});
   return u;
 }
 
@@ -53,7 +53,7 @@ void Adapter::forward(Writer& w, TensorId x, TensorId y) const {
   if (none()) return;
   const TensorId u = narrowed(w, x);
   product(w, "lora_B", rows_of(w, u), factor(w, "narrow_lora_B", *b_, true, u), y,
-          {.alpha = scale_, .accumulate = true});
+          {.alpha = scale_, .accumulate = true, .model_part = b_->share});
 }
 
 TensorId Adapter::backward(Writer& w, TensorId dy, TensorId dx, float times) const {

@@ -34,12 +34,15 @@ void product(Writer& w, std::string_view name, Matrix a, Matrix b, TensorId c, c
   if (o.again) shape.inputs = 1;
   if (o.kept) shape.outputs = 0;
   if (!o.type.empty()) shape.type = o.type;
-  w.compute(name, std::move(reads), {c}, 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k),
-            std::move(shape), [=](const Memory& at, const StepInputs&) {
-              kernels::matmul({m, n, k}, from, {at.at(a.tensor), a.columns, a.transposed},
-                              {at.at(b.tensor), b.columns, b.transposed}, to, at.at(c), n,
-                              {.alpha = o.alpha, .beta = o.accumulate ? 1.0F : 0.0F, .threads = at.threads()});
-            });
+  w.compute(
+      name, std::move(reads), {c}, 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k),
+      std::move(shape),
+      [=](const Memory& at, const StepInputs&) {
+        kernels::matmul({m, n, k}, from, {at.at(a.tensor), a.columns, a.transposed},
+                        {at.at(b.tensor), b.columns, b.transposed}, to, at.at(c), n,
+                        {.alpha = o.alpha, .beta = o.accumulate ? 1.0F : 0.0F, .threads = at.threads()});
+      },
+      o.model_part);
 }
 
 TensorId added(Writer& w, std::string_view name, TensorId a, TensorId b) {

@@ -24,6 +24,7 @@ struct ProductOptions {
   // joined: it adds to what the product before it left on the chip.
   bool again = false, kept = false, joined = false;
   std::string_view type = {};  // the priced type of its factors, where it differs from their type here
+  double model_part = 1;       // as of Writer::compute
 };
 
 // c = alpha a b, or c += alpha a b. Both factors have one type.

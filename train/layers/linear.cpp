@@ -138,7 +138,7 @@ std::vector<TensorId> ColumnParallel::forward(Writer& w, TensorId x) const {
     const DType type = outputs_[i].own_type ? outputs_[i].type : w.tensor(all).type;
     const TensorId y = w.tensor("y", type, rows_of(w, all), local_outputs(i));
     product(w, "matmul", {in, rows_of(w, all), inputs_}, matrices[i], y,
-            {.again = i > 0, .type = price_type(options_)});
+            {.again = i > 0, .type = price_type(options_), .model_part = weights_[i]->share});
     adapters_[i].forward(w, all, y);
     if (biases_[i] != nullptr) add_bias(w, "add_bias", y, biases_[i]->value, local_outputs(i));
     ys.push_back(y);

@@ -38,7 +38,7 @@ struct Parameter {
   bool frozen = false;          // not trained: no gradient
   bool of_expert = false;       // one rank of each group of the expert axis has it
   bool owner = true;            // false: the copy of a tied weight that the norm and checkpoints leave out
-  double share = 1;             // of its squares in the norm: 1 / (how many tensor ranks hold the same elements)
+  double share = 1;             // of its squares and products: 1 / (how many tensor ranks hold the same elements)
   bool first_copy = true;       // false: another tensor rank saves the same elements
   bool overwritten = false;     // the first product of a step sets the gradient; else it is zeroed, and all add to it
   std::size_t padded_rows = 0;  // row_count, rounded up to what ZeRO-1 divides among its group

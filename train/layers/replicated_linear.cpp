@@ -18,7 +18,8 @@ ReplicatedLinear::ReplicatedLinear(Writer& w, Parameters& parameters, const std:
 
 TensorId ReplicatedLinear::forward(Writer& w, TensorId x, std::size_t rows, DType type) const {
   const TensorId y = w.tensor("y", type, rows, outputs_);
-  product(w, "matmul", {x, rows, inputs_}, {weight_->value, outputs_, inputs_, true}, y);
+  product(w, "matmul", {x, rows, inputs_}, {weight_->value, outputs_, inputs_, true}, y,
+          {.model_part = weight_->partial ? 1 : weight_->share});
   add_bias(w, "add_bias", y, bias_->value, outputs_);
   return y;
 }

@@ -26,7 +26,9 @@ Operation Writer::made(std::string_view name, Operation::Kind kind) const {
 }
 
 void Writer::compute(std::string_view name, std::vector<TensorId> reads, std::vector<TensorId> writes, double flops,
-                     schedule::OperationShape shape, Run run) {
+                     schedule::OperationShape shape, Run run, double model_part) {
+  if (phase_ == Phase::forward && (shape.kind == "product" || shape.kind == "attention"))
+    model_flops_ += flops * model_part;
   Operation o = made(name, Operation::Kind::compute);
   o.reads = std::move(reads), o.writes = std::move(writes), o.flops = flops, o.shape = std::move(shape),
   o.run = std::move(run);

@@ -55,8 +55,9 @@ class Writer {
   };
 
   using Run = std::function<void(const Memory&, const StepInputs&)>;
+  // model_part: of a product, how much is the model's own work. Other ranks do the rest as well, or it is of padding.
   void compute(std::string_view name, std::vector<TensorId> reads, std::vector<TensorId> writes, double flops,
-               schedule::OperationShape, Run);
+               schedule::OperationShape, Run, double model_part = 1);
 
   // Whole tensors over an axis. With one rank on the axis nothing is written, and `from` must be `to`.
   void all_reduce(std::string_view name, Axis, TensorId, kernels::Reduction = kernels::Reduction::sum);
@@ -86,7 +87,8 @@ class Writer {
 
   StepProgram finish() { return std::move(program_); }
   std::size_t operations() const { return program_.operations.size(); }
-  double flops() const { return flops_; }  // of all operations so far
+  double flops() const { return flops_; }              // of all operations so far
+  double model_flops() const { return model_flops_; }  // the model's own, of products and attention in forward passes
 
  private:
   Operation made(std::string_view name, Operation::Kind) const;
@@ -95,7 +97,7 @@ class Writer {
   MeshShape shape_;
   Place place_;
   StepProgram program_;
-  double flops_ = 0;
+  double flops_ = 0, model_flops_ = 0;
   Phase phase_ = Phase::forward;
   std::string scope_;
   std::set<TensorId> begun_sums_;

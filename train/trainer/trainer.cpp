@@ -217,7 +217,7 @@ class Training {
     if (const std::string undone = undone_recomputation(config_.step, world_.ranks()); !undone.empty()) say(undone);
     if (peak_flops_ > 0)
       say(fmt::format(
-          "MFU: {:.4g} FLOPs a step, {} times those of the forward passes, over seconds x {} ranks x {} "
+          "MFU: {:.4g} FLOPs a step, {} times those of the forward passes' products, over seconds x {} ranks x {} "
           "TFLOP/s; HFU: {:.4g}, all that are computed",
           model_flops_, passes_of_model(config_.step), world_.ranks(), config_.trainer.peak_tflops, flops_));
   }

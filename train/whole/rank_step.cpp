@@ -85,6 +85,7 @@ class LayingOut {
       pass();
     else
       pass_forward();
+    step_.model_flops = writer_.model_flops();
     average_loss();
     if (purpose_ == StepPurpose::train) {
       update_blocks();

@@ -37,6 +37,7 @@ struct RankStep {
   std::size_t micro_batches = 1;
   std::vector<SlotOperations> slots;  // of a training step, in order
   std::vector<StageCosts> costs;      // FLOPs of a micro-batch's passes, by chunk
+  double model_flops = 0;             // Writer::model_flops of all micro-batches
 };
 
 // evaluate: forward passes and the loss alone, without dropout; no parameter has a gradient. generate: forward passes

@@ -9,6 +9,7 @@ import program
 from small_run import CONFIG, sets, trellis
 
 MIXTRAL = str(pathlib.Path(os.environ["TRELLIS_SOURCE_DIR"]) / "examples" / "mixtral.yaml")
+LLAMA = str(pathlib.Path(os.environ["TRELLIS_SOURCE_DIR"]) / "examples" / "llama3_70b.yaml")
 LONG = str(pathlib.Path(os.environ["TRELLIS_SOURCE_DIR"]) / "examples" / "long_context.yaml")
 MODEL = {"data__seq_length": 512, "model__hidden_size": 512, "model__num_attention_heads": 8,
          "model__num_key_value_heads": 8, "model__intermediate_size": 1024, "model__num_layers": 8,
@@ -37,6 +38,20 @@ class Price(program.Case):
                 for key in a:
                     if key.endswith("_us"):
                         self.assertAlmostEqual(a[key], b[key], delta=1e-6 * folded["time_ps"] * 1e-6, msg=(key, keys))
+
+    # With more tensor ranks than heads of keys and values, some project the same ones; experts with room have empty rows.
+    def test_what_utilization_counts_is_the_same_in_every_layout(self):
+        def flops(*words):
+            done = trellis("train", "price", *words, "--json")
+            self.assertIn(done.returncode, (0, 1), done.stderr)  # 1: it does not fit
+            p = json.loads(done.stdout)
+            return p["mfu"] * p["time_ps"]
+        of_llama = [flops(LLAMA, "-m", "trn2.48xlarge x 64", "--set", f"distributed_strategy.tensor_model_parallel_size={tensor}")
+                    for tensor in (8, 16, 32, 64)]
+        of_mixtral = [flops(MIXTRAL, "-m", "trn1.2xlarge", "--set", "model.moe.dropless=false", "--set",
+                            f"model.moe.capacity_factor={factor}") for factor in (1, 2, 4)]
+        for each in of_llama, of_mixtral:
+            self.assertLess(max(each) / min(each), 1.001, each)
 
     def test_where_the_time_goes_adds_up(self):
         p = self.price(**self.piped(24))

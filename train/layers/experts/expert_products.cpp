@@ -56,18 +56,19 @@ void expert_product(Writer& w, std::string_view name, TensorId a, const std::vec
   shape.accumulate = o.accumulate && !o.joined;
   if (o.again) shape.inputs = 1;
   const double flops = 2 * rows.expected * static_cast<double>(rows.experts * n * k);
-  w.compute(name, std::move(reads), {c}, flops, std::move(shape),
-            [=, columns = one.column_count](const Memory& at, const StepInputs&) {
-              const auto runs = rows.runs(at);
-              for (std::size_t e = 0; e < runs.size(); ++e) {
-                if (runs[e].rows == 0) continue;
-                kernels::matmul({runs[e].rows, n, k}, from,
-                                {at.as<std::byte>(a) + runs[e].first * k * kernels::size_of(from), k},
-                                {at.at(weights[e]), columns, !back}, to,
-                                at.as<std::byte>(c) + runs[e].first * n * kernels::size_of(to), n,
-                                {.beta = o.accumulate ? 1.0F : 0.0F, .threads = at.threads()});
-              }
-            });
+  w.compute(
+      name, std::move(reads), {c}, flops, std::move(shape),
+      [=, columns = one.column_count](const Memory& at, const StepInputs&) {
+        const auto runs = rows.runs(at);
+        for (std::size_t e = 0; e < runs.size(); ++e) {
+          if (runs[e].rows == 0) continue;
+          kernels::matmul(
+              {runs[e].rows, n, k}, from, {at.as<std::byte>(a) + runs[e].first * k * kernels::size_of(from), k},
+              {at.at(weights[e]), columns, !back}, to, at.as<std::byte>(c) + runs[e].first * n * kernels::size_of(to),
+              n, {.beta = o.accumulate ? 1.0F : 0.0F, .threads = at.threads()});
+        }
+      },
+      rows.taken);
 }
 
 void expert_gradients(Writer& w, std::string_view name, TensorId dy, TensorId x,

@@ -16,6 +16,7 @@ struct ExpertRows {
   TensorId counts = no_tensor;  // i32, by rank that sends and then by expert
   std::size_t ranks = 1;
   double expected = 0;  // rows of each expert that prices assume
+  double taken = 1;     // the part of them that has tokens, where all experts get as many
 
   struct Run {
     std::size_t first, rows;

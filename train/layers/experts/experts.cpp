@@ -58,6 +58,7 @@ ExpertRows Experts::rows_of(TensorId arriving) const {
   const auto even =
       static_cast<double>(options_.tokens * options_.rule.top_k * ranks_) / static_cast<double>(options_.rule.experts);
   rows.expected = limited() ? static_cast<double>(rows.fixed) : even;
+  rows.taken = std::min(1.0, even / rows.expected);
   return rows;
 }
 
@@ -110,7 +111,8 @@ TensorId Experts::forward(Writer& w, TensorId given, Saved& s) const {
     const Writer::Scope scope(w, options_.router);
     const TensorId logits = w.tensor("logits", DType::f32, options_.tokens, options_.rule.experts);
     product(w, "matmul", {x, options_.tokens, options_.hidden},
-            {factors(w, {router_})[0], options_.rule.experts, options_.hidden, true}, logits);
+            {factors(w, {router_})[0], options_.rule.experts, options_.hidden, true}, logits,
+            {.model_part = router_->share});
     choose(w, logits, s);
     if (w.phase() == Phase::forward) add_balance(w, s);
   }
