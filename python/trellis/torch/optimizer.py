@@ -20,12 +20,22 @@ from trellis import _native
 __all__ = ["AdamW", "number_parameters"]
 
 _TYPES = {torch.float32: "f32", torch.bfloat16: "bf16"}
+_NAMES = {str(kind).removeprefix("torch."): kind for kind in _TYPES}
 _MOMENTS = ("exp_avg", "exp_avg_sq")
 
 
 def _local(tensor: torch.Tensor) -> torch.Tensor:
     """Of a DTensor, this rank's part."""
     return cast(torch.Tensor, getattr(tensor, "_local_tensor", tensor))
+
+
+def _name_moments(group: dict[str, Any]) -> None:
+    """Groups keep a type by its name: torch's checkpoints take numbers and text there, and no types."""
+    if "moments" in group:
+        name = str(group["moments"]).removeprefix("torch.")
+        if name not in _NAMES:
+            raise ValueError(f"moments in {group['moments']}: expected torch.float32 or torch.bfloat16")
+        group["moments"] = name
 
 
 def _gradient(parameter: torch.Tensor, number: int) -> torch.Tensor:
@@ -100,17 +110,26 @@ class AdamW(Optimizer):
         moments: torch.dtype = torch.float32,
         seed: int = 0,
     ) -> None:
-        if moments not in _TYPES:
-            raise ValueError(f"moments in {moments}: expected torch.float32 or torch.bfloat16")
         if lr < 0 or eps < 0 or weight_decay < 0 or not all(0 <= b < 1 for b in betas):
             raise ValueError(
                 f"lr {lr}, eps {eps}, weight_decay {weight_decay}: expected 0 or more; betas {betas}: in [0, 1)"
             )
-        defaults = {
+        defaults: dict[str, Any] = {
             "lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay,
             "stochastic_rounding": stochastic_rounding, "moments": moments, "seed": seed,
         }  # fmt: skip
+        _name_moments(defaults)
         super().__init__(params, defaults)
+
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        _name_moments(param_group)
+        super().add_param_group(param_group)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Also what load_state_dict gives, of which older ones have a type for `moments`."""
+        super().__setstate__(state)
+        for group in (self.defaults, *self.param_groups):
+            _name_moments(group)
 
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> float | None:  # type: ignore[override]
@@ -140,7 +159,7 @@ class AdamW(Optimizer):
                 for name in _MOMENTS:
                     moment = given["state"].get(key, {}).get(name)
                     if moment is not None:
-                        self.state[parameter][name] = moment.to(parameter.device, group["moments"])
+                        self.state[parameter][name] = moment.to(parameter.device, _NAMES[group["moments"]])
 
     def _update(self, group: dict[str, Any], parameter: torch.Tensor, number: int) -> None:
         weights, gradient = _local(parameter), _gradient(parameter, number)
@@ -154,7 +173,7 @@ class AdamW(Optimizer):
         if not state:
             state["step"] = 0
             for name in _MOMENTS:
-                state[name] = torch.zeros_like(parameter, dtype=group["moments"])
+                state[name] = torch.zeros_like(parameter, dtype=_NAMES[group["moments"]])
         first, second = (_local(state[name]) for name in _MOMENTS)
         for name, part in (("gradient", gradient), *zip(_MOMENTS, (first, second), strict=True)):
             if part.numel() != weights.numel() or not part.is_contiguous():

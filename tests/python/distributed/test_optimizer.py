@@ -148,6 +148,44 @@ def test_a_checkpoint_of_shards_continues_to_the_bit(tmp_path):
     ranks.run(checkpointed, 2, str(tmp_path))
 
 
+def through_torchs_state(rank, size, options):
+    from torch.distributed.checkpoint.state_dict import (
+        StateDictOptions, get_optimizer_state_dict, set_optimizer_state_dict,
+    )  # fmt: skip
+
+    model, optimizer = saved_model(1, True)
+    steps_on(model, optimizer, range(3))
+    told = StateDictOptions(**options)
+    state = copy.deepcopy(get_optimizer_state_dict(model, optimizer, options=told))
+    other, loaded = saved_model(2, True)
+    for p, q in zip(other.parameters(), model.parameters(), strict=True):
+        p.data.copy_(q.data)
+    set_optimizer_state_dict(other, loaded, state, options=told)
+    assert {group["moments"] for group in loaded.param_groups} == {"float32"}
+    is_continued(model, optimizer, other, loaded)
+
+
+@pytest.mark.parametrize("options", [{"cpu_offload": True}, {"full_state_dict": True},
+                                     {"full_state_dict": True, "cpu_offload": True, "broadcast_from_rank0": True}], ids=lambda o: "_".join(o))  # fmt: skip
+def test_torchs_state_of_an_optimizer_continues_to_the_bit(options):
+    ranks.run(through_torchs_state, 2, options)
+
+
+def test_a_state_that_has_a_type_for_its_moments_is_loaded():
+    w = torch.nn.Parameter(torch.ones(4, dtype=torch.bfloat16))
+    w.grad = torch.ones_like(w)
+    optimizer = AdamW([{"params": [w], "moments": torch.bfloat16}])
+    optimizer.step()
+    assert optimizer.param_groups[0]["moments"] == "bfloat16" and optimizer.state[w]["exp_avg"].dtype == torch.bfloat16
+    state = copy.deepcopy(optimizer.state_dict())
+    state["param_groups"][0]["moments"] = torch.float32
+    optimizer.load_state_dict(state)
+    assert optimizer.param_groups[0]["moments"] == "float32" and optimizer.state[w]["exp_avg"].dtype == torch.float32
+    optimizer.step()
+    with pytest.raises(ValueError, match="moments in torch.float16: expected"):
+        AdamW([{"params": [w], "moments": torch.float16}])
+
+
 def test_adamw_is_torchs_within_rounding():
     torch.manual_seed(1)
     ours = [torch.nn.Parameter(torch.randn(50, 7)), torch.nn.Parameter(torch.randn(33))]
