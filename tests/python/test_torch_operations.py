@@ -164,6 +164,20 @@ def shapes(rank, size):
     dist.barrier()
 
 
+def splits_of_some(rank, size):
+    """Ranks whose blocks are equal name no splits, as torch allows of each for itself, of input and output."""
+    some = {2: [[2, 2], [2, 3]], 3: [[2, 2, 2], [2, 1, 3], [2, 3, 1]], 4: [[0] * 4, *[[0, 1, r, 3] for r in range(3)]]}
+    for rows in (some[size], [[1] * size, *[[0] * size] * (size - 1)], [[0] * size] * size):
+        sent, arriving = rows[rank], [row[rank] for row in rows]
+        named = [None if len(set(splits)) == 1 else splits for splits in (arriving, sent)]
+        for named_by in (range(size), range(1), range(1, size)):
+            splits = named if rank in named_by else (arriving, sent)
+            out = torch.zeros(sum(arriving), 3)
+            given = torch.cat([torch.full((n, 3), 10.0 * rank + r) for r, n in enumerate(sent)])
+            dist.all_to_all_single(out, given, *splits)
+            same(out, torch.cat([torch.full((n, 3), 10.0 * r + rank) for r, n in enumerate(arriving)]))
+
+
 def asynchronous(rank, size):
     tensors = [torch.full((n,), float(rank)) for n in (1, 5, 100_000, 0, 33)]
     works = [dist.all_reduce(t, async_op=True) for t in tensors]
@@ -259,7 +273,8 @@ def same_bits(rank, size):
 @pytest.mark.parametrize("size", [2, 3, 4])
 @pytest.mark.parametrize(
     "case",
-    [moves, reductions, special_reductions, shapes, asynchronous, messages, sizes_differ, groups, same_bits],
+    [moves, reductions, special_reductions, shapes, splits_of_some, asynchronous, messages, sizes_differ, groups,
+     same_bits],
     ids=lambda case: case.__name__,
 )
 def test_operations(case, size):

@@ -177,14 +177,14 @@ TrellisBackend::Work TrellisBackend::scatter(Tensors& outs, Lists& ins, const c1
                });
 }
 
+// Always by counts, also where all blocks are equal here: other ranks' may not be, and no rank knows that of another.
 TrellisBackend::Work TrellisBackend::alltoall_base(at::Tensor& out, at::Tensor& in, Splits& output_splits,
                                                    Splits& input_splits, const c10d::AllToAllOptions& options) {
   TORCH_CHECK_VALUE(out.scalar_type() == in.scalar_type(), "trellis: all_to_all: the input is ", in.scalar_type(),
                     ", the output ", out.scalar_type());
   const auto counts = counts_of("input", in, input_splits, size_);
   const auto arriving = counts_of("output", out, output_splits, size_);
-  const bool even = output_splits.empty() && input_splits.empty();
-  if (even) check_blocks("all_to_all", out, in, 1);
+  if (output_splits.empty() && input_splits.empty()) check_blocks("all_to_all", out, in, 1);
   const Tensors ins{in};
   return issue({OpType::ALLTOALL_BASE,
                 "trellis:all_to_all",
@@ -192,14 +192,11 @@ TrellisBackend::Work TrellisBackend::alltoall_base(at::Tensor& out, at::Tensor& 
                 options.asyncOp,
                 {"all_to_all", std::max<std::uint64_t>(in.nbytes(), out.nbytes())},
                 &ins},
-               {out}, [this, out, in, counts, arriving, even](Communicator& comm) {
+               {out}, [out, in, counts, arriving](Communicator& comm) {
                  const TorchElements elements = moved(in.scalar_type());
                  FlatTensor result(out);
                  const FlatTensor input(in);
-                 if (even)
-                   comm.all_to_all(input.data(), result.data(), input.count() / size_ * elements.each, elements.type);
-                 else
-                   exchange(comm, input.data(), result.data(), counts, arriving, elements);
+                 exchange(comm, input.data(), result.data(), counts, arriving, elements);
                  result.give_back();
                });
 }
