@@ -104,6 +104,32 @@ def test_the_host_waits_for_the_unit_that_is_freed_and_not_for_the_device():
     assert told[gathers[-1] - 1][1] in {e[2] for e in told[: gathers[-2]] if e[0] == "mark" and e[1] == 0}
 
 
+GATHERED_ONCE = """
+import torch, torch.distributed as dist
+from torch import nn
+from torch.distributed.fsdp import FullyShardedDataParallel, ShardingStrategy
+from torch.distributed.fsdp.wrap import ModuleWrapPolicy
+
+dist.init_process_group("nccl")
+model = nn.Sequential(nn.Sequential(nn.Linear(64, 64)), nn.Sequential(nn.Linear(64, 64)))
+model = FullyShardedDataParallel(model, auto_wrap_policy=ModuleWrapPolicy({nn.Linear}), device_id=0,
+                                 sharding_strategy=ShardingStrategy.SHARD_GRAD_OP, use_orig_params=True)
+optimizer = torch.optim.AdamW(model.parameters())
+for _ in range(3):
+    model(torch.rand(8, 64, device="cuda")).sum().backward()
+    model.clip_grad_norm_(1.0)
+    optimizer.step()
+    optimizer.zero_grad()
+"""
+
+
+def test_the_first_kind_may_keep_what_it_gathered_and_its_original_parameters(tmp_path):
+    (tmp_path / "job.py").write_text(GATHERED_ONCE)
+    for one in record_job(["torchrun", str(tmp_path / "job.py")], 2, 2, "any", 0, 1 << 34).classes:
+        told = kinds(one.record)
+        assert told["all_gather"] == told["reduce_scatter"] == 2 and told["all_reduce"] == 1
+
+
 UNRECORDED = """
 import torch
 model = torch.nn.Linear(64, 64, device="cuda")

@@ -240,7 +240,16 @@ def _modules() -> None:
 
 def _sharded_at_first(recorder: Recorder) -> None:
     """FullyShardedDataParallel moves a module's own parameters by their data: here as modules are moved."""
-    from torch.distributed.fsdp import _init_utils
+    from torch.distributed.fsdp import _flat_param, _init_utils
+
+    def same(*tensors: Any) -> bool:
+        one, other = (getattr(tensor, "_local_tensor", tensor).untyped_storage() for tensor in tensors)
+        return bool(one._cdata == other._cdata)
+
+    asked = {"_data_ptr_allocated": lambda tensor: tensor.untyped_storage().size() > 0, "_same_storage": same}
+    for name, answer in asked.items():  # by the addresses of data, which are not there
+        if hasattr(_flat_param, name):
+            setattr(_flat_param, name, answer)
 
     def move(module: torch.nn.Module, ignored: Any, ignored_buffers: Any, device: Any) -> None:
         recorder.record.sharded[UNKNOWN] = {}
