@@ -157,6 +157,7 @@ def test_what_is_read_of_the_device_is_taken_as_one_and_listed():
     for said in ("a value .* depends on data: taken as 1.0", "a value .*: taken as 1", "20 values .*: taken as False"):
         assert any(re.search(rf"read.py:\d+ reads {said}$", told) for told in job.assumptions), said
     assert any("compares tensors that depend on data: taken as False" in told for told in job.assumptions)
+    assert any("checks values that depend on data: they are valid" in told for told in job.assumptions)
 
 
 def test_several_whole_numbers_are_an_error_that_fits_counts_and_predictions():

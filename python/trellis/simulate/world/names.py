@@ -112,6 +112,8 @@ class Names(TorchFunctionMode):
         done = func(*args, **kwargs)
         if func in _FINITE or func in _NO_NUMBER or func in _INFINITE:
             self._finite(done, func)
+        elif func is torch._is_all_true:
+            self._all_true(done)
         return done
 
     def _finite(self, told: Any, func: Any) -> None:
@@ -122,6 +124,12 @@ class Names(TorchFunctionMode):
         if func not in _INFINITE or local.numel() == 1:
             self._recorder.values.know_alike(local, func in _FINITE)
             self._recorder.assume(f"{self._recorder.places.now()} asks whether what depends on data is finite: it is")
+
+    def _all_true(self, told: Any) -> None:
+        """By which torch.distributions checks parameters and samples: those that nobody knows are taken as valid."""
+        if isinstance(told, FakeTensor) and self._recorder.values.of(told) is None:
+            self._recorder.values.know(told, torch.tensor(True))
+            self._recorder.assume(f"{self._recorder.places.now()} checks values that depend on data: they are valid")
 
     def _data(self, func: Any, args: Any, kwargs: Any) -> Any:
         local = getattr(args[0], "_local_tensor", args[0])

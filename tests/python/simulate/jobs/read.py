@@ -5,6 +5,7 @@ import sys
 
 import numpy as np
 import torch
+from torch import distributions
 
 
 def numbers(loss):
@@ -14,6 +15,19 @@ def numbers(loss):
         assert np.mean([one.cpu(), one.cpu()]) == 1 and math.isfinite(one) and round(float(one), 3) == 1
         assert torch.tensor([one, 2.0]).mean() == 1.5 and torch.as_tensor([[one], [one]]).shape == (2, 1)
         assert f"{one:.3f}" == "1.000" and format(one, ">6.2f") == "  1.00" and f"{one}" == "1.0"
+
+
+def distributed(device):
+    """Parameters of the device are valid; those of the host are checked."""
+    given = torch.rand(4, 5, device=device, requires_grad=True)
+    normal, chosen = distributions.Normal(given, given.exp()), distributions.Categorical(logits=given)
+    (normal.log_prob(normal.rsample()).sum() + chosen.log_prob(chosen.sample()).sum()).backward()
+    distributions.Normal(given, given.exp(), validate_args=True)
+    try:
+        distributions.Normal(torch.zeros(2), -torch.ones(2))
+    except ValueError:
+        return
+    raise AssertionError("a negative scale of the host is taken as valid")
 
 
 def several(device):
@@ -42,6 +56,7 @@ def main():
         assert f"step {number:03d}: loss {loss:.3f}" == f"step 00{step}: loss 1.000"
         numbers(loss.detach())
         several("cuda")
+        distributed("cuda")
 
 
 if __name__ == "__main__":
