@@ -261,3 +261,14 @@ def test_convolutions_have_the_flops_of_what_they_do():
         ("convolution_backward", first), ("mm", 2 * 8 * 32 * 16)]  # fmt: skip
     for name, flops, shape in told:
         assert flops == 2 * shape["batch"] * shape["rows"] * shape["inner"] * shape["columns"], name
+
+
+def test_recurrent_layers_compute_a_cell_for_each_row():
+    """Packed, a step's rows are those of the sequences that are so long: 15 rows in 7 steps, each way."""
+    record = recorded("recurrent", world=1).classes[0].record
+    used = [record.operations[e[2]] for e in record.events if e[0] == "op"]
+    cells = [o.outputs for o in used if o.name == "aten._thnn_fused_gru_cell"]
+    rows = Counter((state[0], state[1]) for state, kept in cells if kept == (state[0], 5 * state[1]))
+    assert rows == {(3, 24): 6, (2, 24): 4, (1, 24): 4, (3, 8): 1}
+    backward = [o for o in used if "_thnn_fused_gru_cell_backward" in o.name]
+    assert len(backward) == 15 and {len(o.outputs) for o in backward} == {3, 5}

@@ -14,6 +14,7 @@ from torch.distributed import distributed_c10d as c10d
 from trellis.simulate.record.resize import UNKNOWN
 from trellis.simulate.world import flex, kernels, saving
 from trellis.simulate.world.communication import Communication
+from trellis.simulate.world.fakes import batch_norm, recurrent
 from trellis.simulate.world.groups import Groups
 from trellis.simulate.world.imports import when_imported
 from trellis.simulate.world.names import Names, here
@@ -23,7 +24,6 @@ from trellis.simulate.world.settings import Settings
 __all__ = ["install"]
 
 _BACKEND = "simulated"
-_libraries: list[Any] = []
 _NOT_COMPILED = "torch.compile is taken as no change: no operations are merged"
 
 
@@ -262,44 +262,6 @@ def _sharded_at_first(recorder: Recorder) -> None:
     _init_utils._move_module_to_device = move  # type: ignore[assignment]
 
 
-def _batch_norm(recorder: Recorder) -> None:
-    """SyncBatchNorm's operators have no fake implementations in torch. Its host reads which ranks have rows: all have."""
-    from torch.nn.modules._functions import SyncBatchNorm
-
-    def of_channels(x: torch.Tensor, kind: torch.dtype, count: int) -> tuple[torch.Tensor, ...]:
-        return tuple(x.new_empty(x.shape[1], dtype=kind) for _ in range(count))
-
-    implementations: dict[str, Any] = {
-        "batch_norm_stats": lambda x, eps: of_channels(x, torch.promote_types(x.dtype, torch.float32), 2),
-        "batch_norm_gather_stats_with_counts": lambda x, mean, *_: of_channels(x, mean.dtype, 2),
-        "batch_norm_elemt": lambda x, *_: torch.empty_like(x),
-        "batch_norm_backward_reduce": lambda dy, x, mean, *_: of_channels(x, mean.dtype, 4),
-        "batch_norm_backward_elemt": lambda dy, x, *_: torch.empty_like(x),
-    }
-    _libraries.append(library := torch.library.Library("aten", "IMPL"))
-    for name, made in implementations.items():
-        if not torch._C._dispatch_has_kernel_for_dispatch_key(f"aten::{name}", "Meta"):
-            library.impl(name, made, "Meta")
-    forward = SyncBatchNorm.forward
-
-    def captures() -> bool:
-        recorder.host_waits(recorder.streams.current.number)
-        return True
-
-    def without_mask(*args: Any) -> Any:
-        """torch selects no rows while a graph is captured, for which it would have to wait."""
-        cuda = torch.cuda
-        asked = {"is_available": lambda: True, "is_current_stream_capturing": captures}
-        before = {name: getattr(cuda, name) for name in asked}
-        try:
-            cuda.__dict__.update(asked)
-            return forward(*args)
-        finally:
-            cuda.__dict__.update(before)
-
-    SyncBatchNorm.forward = staticmethod(without_mask)  # type: ignore[assignment]
-
-
 def _profilers(recorder: Recorder) -> None:
     """torch's profilers see this host alone. Asked for an event of the device at each operation they would print a stack."""
     from torch.autograd import profiler
@@ -376,7 +338,8 @@ def install(settings: Settings, recorder: Recorder, groups: Groups, communicatio
         _mixed_precision()
         _modules()
         _sharded_at_first(recorder)
-        _batch_norm(recorder)
+        batch_norm.install(recorder)
+        recurrent.install(recorder)
         _profilers(recorder)
         names.install()
         kernels.install(recorder)

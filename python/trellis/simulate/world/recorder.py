@@ -16,6 +16,7 @@ from trellis.simulate.record.steps import Event, KernelTime
 from trellis.simulate.world import flops
 from trellis.simulate.world.allocations import Allocations
 from trellis.simulate.world.errors import CannotRecord
+from trellis.simulate.world.fakes import recurrent
 from trellis.simulate.world.places import Places
 from trellis.simulate.world.settings import Settings
 from trellis.simulate.world.streams import Streams
@@ -32,6 +33,7 @@ _REPLACING = {"aten::copy_", "aten::fill_", "aten::zero_", "aten::normal_", "ate
               "aten::random_", "aten::exponential_", "aten::_foreach_copy_", "aten::_foreach_zero_"}  # fmt: skip
 _INTO_VIEWS = "fsdp.all_gather_copy_in"  # writes into a part of a tensor that it is given
 _COMPARING = (torch.ops.aten.equal.default, torch.ops.aten.allclose.default)
+_PACKING = torch.ops.aten._pack_padded_sequence.default
 _COUNTING = (torch.ops.aten.histc.default, torch.ops.aten.bincount.default)
 
 
@@ -225,14 +227,18 @@ class Recorder(TorchDispatchMode):
 
     def _computed(self, func: Any, args: Any, kwargs: Any) -> Any:
         """What an operator gives whose shape depends on data, if that is known: a tensor of the device with these values."""
+        made: Any
         real = {id(t): self.values.of(t) for t in tree_flatten((args, kwargs))[0] if isinstance(t, torch.Tensor)}
+        if func is _PACKING and (lengths := self.values.of(args[1])) is not None:
+            made = recurrent.packed(self.fake, args[0], lengths, *args[2:])
+            return self._arrived(func, tree_flatten((args, kwargs))[0], args, kwargs, made, [made[0]])
         if any(value is None for value in real.values()):
             return None
         told = func(*tree_map(lambda x: real.get(id(x), x), args), **tree_map(lambda x: real.get(id(x), x), kwargs))
         if not isinstance(told, torch.Tensor):
             return None
         with self.fake:
-            made: Any = torch.empty_strided(told.shape, told.stride(), dtype=told.dtype, device=self.device)
+            made = torch.empty_strided(told.shape, told.stride(), dtype=told.dtype, device=self.device)
         self.values.know(made, told)
         return self._arrived(func, tree_flatten((args, kwargs))[0], args, kwargs, made, [made])
 
