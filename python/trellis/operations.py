@@ -6,6 +6,7 @@
 ('tensor', True)
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -64,8 +65,12 @@ def operation_time(
     columns keys of batch heads with inner elements, of which shared use one head of keys. Others: rows x columns.
     inputs, outputs, vector, scalar: of elementwise, its arrays and passes. fused: its arrays are its neighbours' and do
     not pass through memory. what_if: figures of the chip, as in "dma.engine.rate=34GB/s".
-    ValueError: an unknown kind, chip, type or figure, or an extent of 0.
+    ValueError: an unknown kind, chip, type or figure, an extent of 0, or a number that is negative or infinite.
     """
+    numbers = {"cores": cores, "inputs": inputs, "outputs": outputs, "vector": vector, "scalar": scalar}
+    for name, number in numbers.items():
+        if number is not None and not 0 <= number < math.inf:
+            raise ValueError(f"{name}={number}: expected a number from 0 on")
 
     def or_usual(number: float | None) -> float:
         return -1.0 if number is None else float(number)

@@ -9,6 +9,7 @@ whose operations all are among all ranks can be played by more of them: `--ranks
 
 import argparse
 import json
+import math
 import pathlib
 from collections import defaultdict
 from collections.abc import Iterator
@@ -42,8 +43,19 @@ class _Compute:
 _Task = _Communication | _Compute
 
 
+def _event(path: pathlib.Path, number: int, line: str) -> dict[str, Any]:
+    try:
+        event = json.loads(line)
+    except json.JSONDecodeError as error:
+        where = f"{path}:{number}"
+        raise ValueError(f"{where}: {error.msg} at column {error.colno}: expected a whole line of JSON") from None
+    if not isinstance(event, dict) or not event:
+        raise ValueError(f"{path}:{number}: {line[:40]!r}: expected names with values, as {{\"issued\": 1, ...}}")
+    return event
+
+
 def _read(path: pathlib.Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    lines = [json.loads(line) for line in path.read_text().splitlines() if line.strip()]
+    lines = [_event(path, at, line) for at, line in enumerate(path.read_text().splitlines(), 1) if line.strip()]
     if not lines or lines[0].get("trellis") != "recording 2":
         raise ValueError(f"{path} is no recording: expected a first line with \"trellis\":\"recording 2\"")
     return lines[0], lines[1:]
@@ -220,11 +232,18 @@ class _Writer:
 
 def workload(folder: str | pathlib.Path, compute: float = 1.0, ranks: int = 0) -> str:
     """The text of the workload, as `trellis sim` and `trellis.sim.play` read it."""
+    if not 0 <= compute < math.inf:
+        raise ValueError(f"--compute {compute}: expected a factor of 0 or more")
+    if ranks < 0:
+        raise ValueError(f"--ranks {ranks}: expected a number of ranks, or 0 for as many as were recorded")
     paths = sorted(pathlib.Path(folder).glob("rank*.jsonl"))
+    if not paths:
+        what = "has no recordings" if pathlib.Path(folder).is_dir() else "is no folder"
+        raise ValueError(f"{folder} {what}: expected one where a job with TRELLIS_RECORD={folder} wrote rank0.jsonl")
     read = [_read(path) for path in paths]
     recorded = {head["rank"]: events for head, events in read}
-    expected = read[0][0]["ranks"] if read else 0
-    if not read or sorted(recorded) != list(range(expected)):
+    expected = read[0][0]["ranks"]
+    if sorted(recorded) != list(range(expected)):
         raise ValueError(f"{folder} has recordings of ranks {sorted(recorded)}, expected 0 to {expected - 1}")
     writer = _Writer({rank: _Rank(recorded[rank]).tasks for rank in sorted(recorded)}, compute)
     writer.run()

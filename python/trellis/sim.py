@@ -224,6 +224,8 @@ def play(
     True
     """
     name, text = "workload", str(workload)
+    if not text.strip():
+        raise ValueError(f"workload {text!r}: expected the name of a file, or lines as `trellis sim` reads them")
     if isinstance(workload, pathlib.Path) or "\n" not in text:
         name, text = pathlib.Path(workload).name, pathlib.Path(workload).read_text()
     raw = _native.play(_machine(machine)._spec, name, text, algorithm, era, flops, memory, within, most_effort)

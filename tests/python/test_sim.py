@@ -145,6 +145,8 @@ def test_a_workload_is_played():
     assert played.time > 1.5e-3 and played.path == ["forward", "sums", "update"]
     with pytest.raises(ValueError, match="line 2"):
         sim.play("ranks 16\nnonsense x\n", "trn2.48xlarge")
+    with pytest.raises(ValueError, match="workload '': expected the name of a file, or lines"):
+        sim.play("", "trn2.48xlarge")
 
 
 def test_core_programs():
@@ -289,6 +291,10 @@ def test_one_computation_has_a_time_by_engine():
     assert twice.total == pytest.approx(2 * sim.operation_time("copy", rows=65536, columns=4096).total)
     with pytest.raises(ValueError, match="no kind of operation is called 'prodct'"):
         sim.operation_time("prodct")
+    for name in ("cores", "inputs", "vector"):
+        for number in (-1, float("nan"), float("inf")):
+            with pytest.raises(ValueError, match=f"{name}={number}: expected a number from 0 on"):
+                sim.operation_time("elementwise", **{name: number})
 
 
 def test_a_rank_has_its_part_of_a_chip():

@@ -116,3 +116,23 @@ def test_a_recorded_job_is_priced(tmp_path, monkeypatch):
     (tmp_path / "rank1.jsonl").unlink()
     with pytest.raises(ValueError, match=r"ranks \[0\], expected 0 to 1"):
         recorded.workload(tmp_path)
+
+
+def test_what_is_wrong_of_a_recording_is_named(tmp_path):
+    with pytest.raises(ValueError, match=r"nowhere is no folder: expected .* TRELLIS_RECORD="):
+        recorded.workload(tmp_path / "nowhere")
+    with pytest.raises(ValueError, match=rf"{tmp_path} has no recordings: expected .* TRELLIS_RECORD="):
+        recorded.workload(tmp_path)
+    head = '{"trellis":"recording 2","rank":0,"ranks":1}\n'
+    for cut, said in (('\n{"begins":1', "rank0.jsonl:3: .* at column .*: expected a whole line"), ("12", "2: '12': ")):
+        (tmp_path / "rank0.jsonl").write_text(head + cut)
+        with pytest.raises(ValueError, match=said):
+            recorded.workload(tmp_path)
+
+
+@pytest.mark.parametrize("option", ["--compute=-1", "--compute=nan", "--compute=inf", "--ranks=-1"])
+def test_a_factor_that_is_none_is_refused(option, tmp_path, monkeypatch):
+    (tmp_path / "rank0.jsonl").write_text('{"trellis":"recording 2","rank":0,"ranks":1}\n')
+    monkeypatch.setattr("sys.argv", ["recorded", str(tmp_path), option])
+    with pytest.raises(SystemExit, match=f"{option.split('=')[0]} -?[a-z1.0]+: expected"):
+        recorded.main()
