@@ -15,7 +15,8 @@ class Simulate(unittest.TestCase):
         environment.run("pytest", "-q", "-x", *files, needs=("pytest", "numpy"))
 
     def test_jobs(self):
-        files = [f"tests/python/simulate/test_{name}.py" for name in ("jobs", "groups", "gloo", "docs", "same", "caching")]
+        names = ("jobs", "checkpoints", "groups", "gloo", "docs", "same", "caching")
+        files = [f"tests/python/simulate/test_{name}.py" for name in names]
         environment.run("pytest", "-q", "-x", *files, needs=("pytest", "numpy", "torch"))
 
     def test_what_is_understood(self):

@@ -67,6 +67,7 @@ class Communication:
         self.recorder, self.groups, self.line = recorder, groups, line
         self.contents = Contents(recorder.values, groups)
         self.reducer: Callable[[], None] = lambda: None  # told that a reducer is at work
+        self.at_barrier: Callable[[tuple[Any, ...]], None] = lambda key: None  # told which of them; rank 0 is in it
         self._next = 0
         self._pending: dict[int, int] = {}  # a functional result's storage: the communication
         self._after_backward: list[int] = []
@@ -315,6 +316,8 @@ class Communication:
         return self.collective("scatter", group, outputs, size, root=root), outputs
 
     def _do_barrier(self, given: Any, group: str) -> Any:
+        if 0 in (members := self.groups.of(group)[1]):
+            self.at_barrier((members, self._count("barrier", members)))
         return self.collective("barrier", group, [given["tensor"]], 0), None
 
     def _do_send(self, given: Any, group: str) -> Any:

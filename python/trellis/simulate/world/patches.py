@@ -12,7 +12,8 @@ from torch._subclasses.fake_tensor import FakeTensor
 from torch.distributed import distributed_c10d as c10d
 
 from trellis.simulate.record.resize import UNKNOWN
-from trellis.simulate.world import flex, kernels, saving
+from trellis.simulate.world import flex, kernels
+from trellis.simulate.world.checkpoints import saving
 from trellis.simulate.world.communication import Communication
 from trellis.simulate.world.fakes import batch_norm, recurrent
 from trellis.simulate.world.groups import Groups
@@ -347,5 +348,5 @@ def install(settings: Settings, recorder: Recorder, groups: Groups, communicatio
     _backward(communication, names, settings.device != "cpu")
     _rest(recorder)
     _spawned(settings)
-    saving.install(recorder)
+    saving.install(recorder, communication)
     when_imported("transformers.utils.import_utils", _untraced)

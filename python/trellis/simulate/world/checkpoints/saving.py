@@ -2,6 +2,7 @@
 device is read on the host, and has no data there."""
 
 import functools
+import pickle
 from concurrent.futures import Future
 from math import prod
 from typing import Any
@@ -11,10 +12,18 @@ from torch._subclasses.fake_tensor import FakeTensor
 from torch.distributed.checkpoint import state_dict_saver as saver
 from torch.utils._pytree import tree_leaves
 
+from trellis.simulate.world.checkpoints import structure
+from trellis.simulate.world.checkpoints.files import Files
+from trellis.simulate.world.communication import Communication
 from trellis.simulate.world.names import here
 from trellis.simulate.world.recorder import Recorder
 
 __all__ = ["install"]
+
+_NOT_WRITTEN = (
+    "trellis simulate writes no checkpoint of the device's tensors. A rank loads what it saved itself, and what rank 0 "
+    "saved before a barrier that both were in: let rank 0 save, call torch.distributed.barrier(), then load"
+)
 
 
 def _counted(plan: Any) -> tuple[int, int]:
@@ -42,18 +51,34 @@ def _held(given: Any) -> int:
     return sum(storages.values())
 
 
-def _alone(recorder: Recorder) -> None:
-    """torch.save, where there are tensors without data."""
-    plain = torch.save
+def _alone(recorder: Recorder, files: Files) -> None:
+    """torch.save, where there are tensors without data, and torch.load of what it saved."""
+    plain, load_plain = torch.save, torch.load
 
-    def save(obj: Any, *args: Any, **kwargs: Any) -> None:
+    def save(obj: Any, f: Any, *args: Any, **kwargs: Any) -> None:
         size = _held(obj)
         if size:
+            try:
+                files.save(f, structure.packed(recorder, obj))
+            except (TypeError, AttributeError, NotImplementedError, pickle.PicklingError) as error:
+                recorder.assume(f"{recorder.places.now()} saves what cannot be loaded again here ({error})")
             recorder.saved(0, size)
         else:
-            plain(obj, *args, **kwargs)
+            plain(obj, f, *args, **kwargs)
+            files.forget(f)
 
-    torch.save = save
+    @functools.wraps(load_plain)
+    def load(f: Any, map_location: Any = None, *args: Any, **kwargs: Any) -> Any:
+        if (data := files.load(f)) is not None:
+            return structure.made(recorder, data, map_location)
+        try:
+            return load_plain(f, map_location, *args, **kwargs)
+        except FileNotFoundError as error:
+            error.add_note(_NOT_WRITTEN)
+            raise
+
+    torch.save, torch.load = save, load
+    files.install()
 
 
 def _loaded(recorder: Recorder) -> None:
@@ -100,8 +125,8 @@ def _loaded(recorder: Recorder) -> None:
     torch.serialization.register_package(0, lambda storage: None, placed)
 
 
-def install(recorder: Recorder) -> None:
-    _alone(recorder)
+def install(recorder: Recorder, communication: Communication) -> None:
+    _alone(recorder, Files(communication))
     if recorder.settings.device != "cpu":
         _loaded(recorder)
     from torch.distributed.checkpoint.default_planner import DefaultSavePlanner
