@@ -20,7 +20,7 @@ class Simulate(unittest.TestCase):
         environment.run("pytest", "-q", "-x", *files, needs=("pytest", "numpy", "torch"))
 
     def test_what_is_understood(self):
-        names = ("names", "parallelism", "memory", "kernels", "hugging_face", "lightning")
+        names = ("names", "threads", "parallelism", "memory", "kernels", "hugging_face", "lightning")
         files = [f"tests/python/simulate/test_{name}.py" for name in names]
         environment.run("pytest", "-q", "-x", *files, needs=("pytest", "numpy", "torch"))
 

@@ -12,7 +12,7 @@ from torch._subclasses.fake_tensor import FakeTensor
 from torch.distributed import distributed_c10d as c10d
 
 from trellis.simulate.record.resize import UNKNOWN
-from trellis.simulate.world import flex, kernels
+from trellis.simulate.world import flex, kernels, threads
 from trellis.simulate.world.checkpoints import saving
 from trellis.simulate.world.communication import Communication
 from trellis.simulate.world.fakes import batch_norm, recurrent
@@ -345,6 +345,7 @@ def install(settings: Settings, recorder: Recorder, groups: Groups, communicatio
         names.install()
         kernels.install(recorder)
         flex.install(recorder)
+        threads.install(recorder)
     _backward(communication, names, settings.device != "cpu")
     _rest(recorder)
     _spawned(settings)
