@@ -52,10 +52,8 @@ std::optional<Rank> missing(Store& store, Rank ranks) {
 
 bool check_members(Store& store, const MemberCheck& roll, Deadline deadline) {
   if (store.add(here(roll.mine), 1) != 1)
-    text::refuse(
-        "{} {} has joined already: two were told the same {}, or the store has served others before, as "
-        "where a job starts again and TORCHELASTIC_RESTART_COUNT does not tell",
-        roll.noun, roll.mine, roll.noun);
+    text::refuse("{} {} has joined already: two were told the same {}, or the store has served others before",
+                 roll.noun, roll.mine, roll.noun);
   const bool leads = store.add("come", 1) == 1;
   std::string other;
   if (leads) {

@@ -3,6 +3,7 @@
 #include "trellis/torch/native/backend.cpp"
 #include "trellis/torch/native/collectives.cpp"
 #include "trellis/torch/native/gathering.cpp"
+#include "trellis/torch/native/life_store.cpp"
 #include "trellis/torch/native/messages.cpp"
 #include "trellis/torch/native/module.cpp"
 #include "trellis/torch/native/monitored_barrier.cpp"

@@ -4,6 +4,7 @@
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 
 #include "trellis/torch/native/issue_operation.h"
+#include "trellis/torch/native/life_store.h"
 #include "trellis/torch/native/tensors/window_allocator.h"
 
 namespace trellis::process_group {
@@ -16,49 +17,44 @@ std::shared_ptr<Membership> membership(int rank, int size, const c10d::Backend::
   return group;
 }
 
-// Prefixes keys with the count of restarts: torchrun keeps one store over them, and keys that an earlier run of the job
-// has left there must not be read.
-c10::intrusive_ptr<c10d::Store> of_this_life(c10::intrusive_ptr<c10d::Store> store) {
-  const char* const restarts = std::getenv("TORCHELASTIC_RESTART_COUNT");
-  if (restarts == nullptr || *restarts == '\0') return store;
-  return c10::make_intrusive<c10d::PrefixStore>("restart " + std::string(restarts), std::move(store));
+ccl::Config config_of(const c10d::Backend::Options& options) {
+  ccl::Config config = ccl::config_from_environment();
+  config.timeout = options.timeout;
+  return config;
 }
 
 }  // namespace
 
-TrellisBackend::TrellisBackend(c10::intrusive_ptr<c10d::Store> store, int rank, int size,
-                               c10::intrusive_ptr<Options> options)
-    : Backend(rank, size),
-      store_(of_this_life(std::move(store))),
-      options_(std::move(options)),
-      group_(membership(rank, size, *options_)),
-      meeting_(std::make_shared<TorchStoreAdapter>(store_, "group/")),
-      recording_(recording_of_process(*group_)),
-      messages_(new PointToPoint(store_, group_, config())) {
+struct TrellisBackend::Joined {
+  c10::intrusive_ptr<c10d::Store> store;  // of this life of the group
+  std::unique_ptr<ccl::Communicator> comm;
+};
+
+TrellisBackend::Joined TrellisBackend::join(c10::intrusive_ptr<c10d::Store> store, int rank, int size,
+                                            const Options& options) {
   try {
-    comm_ = ccl::Communicator::create(meeting_, rank, size, config(), device::host_of_process());
+    const auto meeting = std::make_shared<LifeStore>(std::move(store), rank, options.timeout);
+    auto comm = ccl::Communicator::create(meeting, rank, size, config_of(options), device::host_of_process());
+    return {meeting->store_of_life(), std::move(comm)};
   } catch (...) {
-    std::rethrow_exception(as_torch_error(std::current_exception(), "the creation", *group_));
+    std::rethrow_exception(as_torch_error(std::current_exception(), "the creation", *membership(rank, size, options)));
   }
 }
 
-TrellisBackend::TrellisBackend(c10::intrusive_ptr<c10d::Store> store, std::unique_ptr<ccl::Communicator> comm,
+TrellisBackend::TrellisBackend(c10::intrusive_ptr<c10d::Store> store, int rank, int size,
                                c10::intrusive_ptr<Options> options)
-    : Backend(comm->rank(), comm->ranks()),
-      store_(std::move(store)),
+    : TrellisBackend(join(std::move(store), rank, size, *options), options) {}
+
+TrellisBackend::TrellisBackend(Joined joined, c10::intrusive_ptr<Options> options)
+    : Backend(joined.comm->rank(), joined.comm->ranks()),
+      store_(std::move(joined.store)),
       options_(std::move(options)),
-      group_(membership(comm->rank(), comm->ranks(), *options_)),
-      comm_(std::move(comm)),
+      group_(membership(rank_, size_, *options_)),
+      comm_(std::move(joined.comm)),
       recording_(recording_of_process(*group_)),
-      messages_(new PointToPoint(store_, group_, config())) {}
+      messages_(new PointToPoint(store_, group_, config_of(*options_))) {}
 
 TrellisBackend::~TrellisBackend() { close(); }
-
-ccl::Config TrellisBackend::config() const {
-  ccl::Config config = ccl::config_from_environment();
-  config.timeout = options_->timeout;
-  return config;
-}
 
 c10::intrusive_ptr<TrellisBackend::Options> TrellisBackend::getBackendOptions() {
   auto options = c10::make_intrusive<Options>(*options_);
@@ -174,7 +170,7 @@ c10::intrusive_ptr<c10d::Backend> TrellisBackend::shrink(const std::vector<std::
     if (flags == ends_operations_first) comm->abort();
     auto below = c10::make_intrusive<c10d::PrefixStore>("shrunk" + std::to_string(gone.size()), store_);
     return c10::intrusive_ptr<TrellisBackend>::unsafe_steal_from_new(
-        new TrellisBackend(below, comm->shrink(gone), options_of(options, left)));
+        new TrellisBackend({below, comm->shrink(gone)}, options_of(options, left)));
   } catch (...) {
     std::rethrow_exception(as_torch_error(std::current_exception(), "shrink", *group_));
   }

@@ -75,8 +75,9 @@ class TrellisBackend : public c10d::Backend {
 
  private:
   struct Issue;  // see issue_operation.h
-  TrellisBackend(c10::intrusive_ptr<c10d::Store>, std::unique_ptr<ccl::Communicator>, c10::intrusive_ptr<Options>);
-  ccl::Config config() const;
+  struct Joined;
+  static Joined join(c10::intrusive_ptr<c10d::Store>, int rank, int size, const Options&);
+  TrellisBackend(Joined, c10::intrusive_ptr<Options>);
   void close();
   std::chrono::milliseconds patience(const Issue&) const;
   bool own_patience(const Issue&) const;                    // the operation's timeout differs from the communicator's
@@ -101,7 +102,6 @@ class TrellisBackend : public c10d::Backend {
   const c10::intrusive_ptr<Options> options_;
   std::atomic<std::chrono::milliseconds> timeout_ = options_->timeout;
   std::shared_ptr<Membership> group_;
-  std::shared_ptr<TorchStoreAdapter> meeting_;
   mutable std::mutex comm_mutex_;
   std::shared_ptr<ccl::Communicator> comm_;  // other threads may abort it or ask it while the group is shut down
   std::shared_ptr<CommunicationRecorder> recording_;  // null: nothing is recorded
