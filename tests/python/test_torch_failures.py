@@ -53,6 +53,8 @@ def test_a_rank_dies(operation):
     results = ranks.run(lose, 3, operation, signal.SIGKILL, timeout=60, lost=(1,))
     for result in (results[0], results[2]):
         assert "rank 1" in result[0] and result[1] < 30, result
+        if operation == "recv":  # whose communicator has two ranks, with numbers of their own
+            assert "lost rank 1: rank 1 " in result[0] and "rank 0 is" not in result[0], result
 
 
 @pytest.mark.parametrize("operation", ["all_reduce", "async", "barrier"])

@@ -1,5 +1,7 @@
 #include "trellis/torch/native/peer_channel.h"
 
+#include <regex>
+
 namespace trellis::process_group {
 namespace {
 
@@ -10,6 +12,19 @@ ccl::Config patient(ccl::Config config) {
   config.timeout = std::chrono::hours(24 * 365);
   config.wire = kernels::DType::f32;
   return config;
+}
+
+// The text of a channel's error, which names its ranks "rank 0" and "rank 1", with the group's numbers.
+std::string with_ranks_of_group(const std::string& text, int from, int to) {
+  static const std::regex of_channel("\\brank ([01])\\b");
+  std::string out;
+  auto rest = text.begin();
+  for (std::sregex_iterator found(text.begin(), text.end(), of_channel), end; found != end; ++found) {
+    out.append(rest, (*found)[1].first);
+    out += std::to_string((*found)[1] == "0" ? from : to);
+    rest = (*found)[1].second;
+  }
+  return out.append(rest, text.end());
 }
 
 }  // namespace
@@ -54,15 +69,18 @@ void PeerChannel::meet() {
 template <class Run>
 void PeerChannel::run(Run&& what) {
   const auto of_group = [this](ccl::Rank rank) { return rank == sender ? from_ : rank == receiver ? to_ : -1; };
+  const auto said = [this](const std::exception& error) { return with_ranks_of_group(error.what(), from_, to_); };
   try {
     connect();
     what();
   } catch (const ccl::PeerLost& lost) {
-    throw ccl::PeerLost(of_group(lost.rank), lost.step, lost.what());
+    throw ccl::PeerLost(of_group(lost.rank), lost.step, said(lost));
   } catch (const ccl::Mismatch& mismatch) {
-    throw ccl::Mismatch(of_group(mismatch.rank), mismatch.what());
+    throw ccl::Mismatch(of_group(mismatch.rank), said(mismatch));
   } catch (const ccl::Aborted& aborted) {
-    throw ccl::Aborted(aborted.what(), of_group(aborted.by));
+    throw ccl::Aborted(said(aborted), of_group(aborted.by));
+  } catch (const ccl::DataCorrupted& corrupted) {
+    throw ccl::DataCorrupted(of_group(corrupted.rank), said(corrupted));
   }
 }
 
