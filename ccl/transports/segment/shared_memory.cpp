@@ -157,9 +157,8 @@ class OtherProcesses : public PeerMemoryAccess {
     if (place.carried != PayloadLocation::window) return nullptr;
     Peer& p = peer(from);
     if (p.window.base() == nullptr && !p.file) {
-      const RankArea& area = segment_.area(from);
-      net::Descriptor file = open_of(from, area.pid.load(std::memory_order_acquire), area.window_fd.load());
-      p.window = Mapping::of(file.number(), area.window_bytes.load(), PROT_READ, &room_for_windows());
+      net::Descriptor file = window_of(from);
+      p.window = Mapping::of(file.number(), segment_.area(from).window_bytes.load(), PROT_READ, &room_for_windows());
       if (p.window.base() == nullptr && errno != ENOMEM) fail(fmt::format("mmap of the window of rank {}", from));
       if (p.window.base() == nullptr) p.file = std::move(file);
     }
@@ -173,9 +172,9 @@ class OtherProcesses : public PeerMemoryAccess {
     for (std::size_t done = 0; done < bytes;) {
       const ssize_t got = fetch_some(from, place, offset + done, into + done, bytes - done);
       if (got < 0 && errno == EINTR) continue;
+      // What a rank has withdrawn may no longer be mapped, and the rank may have ended since.
+      if (got <= 0 && withdrawn(from)) throw MessageWithdrawn{from};
       if (got < 0 && errno == ESRCH) throw PeerLost(from, -1, fmt::format("rank {} died while it sent", from));
-      // What a rank has withdrawn may no longer be mapped.
-      if (got <= 0 && segment_.area(from).withdrawn.load(std::memory_order_acquire) != 0) throw MessageWithdrawn{from};
       if (got == 0) errno = EFAULT;  // its window ends before the place
       if (got <= 0) fail(fmt::format("reading the memory of rank {}", from));
       done += static_cast<std::size_t>(got);
@@ -204,6 +203,16 @@ class OtherProcesses : public PeerMemoryAccess {
     net::Descriptor file;  // its window's, where that is not mapped
     std::shared_ptr<ProcessHandle> process;
   };
+  bool withdrawn(Rank r) const { return segment_.area(r).withdrawn.load(std::memory_order_acquire) != 0; }
+
+  net::Descriptor window_of(Rank from) try {
+    const RankArea& area = segment_.area(from);
+    return open_of(from, area.pid.load(std::memory_order_acquire), area.window_fd.load());
+  } catch (const PeerLost&) {
+    if (withdrawn(from)) throw MessageWithdrawn{from};  // before it ended
+    throw;
+  }
+
   ssize_t fetch_some(Rank from, const Place& place, std::size_t offset, std::byte* into, std::size_t bytes) {
     if (place.carried == PayloadLocation::window)
       return pread(peer(from).file.number(), into, bytes, static_cast<off_t>(place.where + offset));
