@@ -18,8 +18,8 @@ bool divided_from(const CommunicatorEvidence& child, Rank in_child, const Commun
          child.in_parent[static_cast<std::size_t>(in_child)] == in_parent;
 }
 
-// Marks the rank as ended: dumps of ranks on other hosts may not show that yet. A process that exited was in no
-// operation, since operations never call exit.
+// Marks the rank as ended: dumps of ranks on other hosts may not show that yet, and its launch may have seen it later
+// than another launch saw what followed. A process that exited was in no operation, since operations never call exit.
 void end_as(InferredRankState& p, const LaunchedRank& launched) {
   p.standing = RankStatus::ended;
   if (launched.end.starts_with("exited")) p.last.under_way = false;
@@ -43,12 +43,12 @@ bool seen_stopped(const JobEvidence& job, CommunicatorRank n, std::int64_t proce
 
 WaitGraph::WaitGraph(const JobEvidence& job) : job_(job) {
   for (const CommunicatorEvidence& m : job.communicators) places_.push_back(m.places());
-  const LaunchedRank* const first = job.first_failed();
   for (CommunicatorRank n{}; n.communicator < places_.size(); ++n.communicator)
     for (n.rank = 0; n.rank < job.communicators[n.communicator].ranks; ++n.rank) {
       InferredRankState& p = places_[n.communicator][static_cast<std::size_t>(n.rank)];
-      if (first != nullptr && p.own == nullptr && p.known() && job.launched(n, p.process()) == first)
-        end_as(p, *first);
+      const LaunchedRank* const l = p.own == nullptr && p.known() ? job.launched(n, p.process()) : nullptr;
+      if (l != nullptr && l->failed && !l->told)
+        end_as(p, *l);
       else if (p.silent() && seen_stopped(job, n, p.process()))
         p.standing = RankStatus::stopped;
     }

@@ -86,6 +86,29 @@ TEST(Diagnosis, FindsTheCauseOfALateRankFromOneSurvivor) {
   }
 }
 
+// On a busy node the launch may see that a rank ended after the other node's launch has seen ranks end that gave it up,
+// and no dump may have seen it end.
+TEST(Diagnosis, NamesARankWhoseEndWasSeenLate) {
+  const auto all = situations();
+  const auto found = std::ranges::find(all, "fails_on_another_node", &Situation::name);
+  ASSERT_NE(found, all.end());
+  CollectedEvidence evidence;
+  for (const std::string& file : found->files) {
+    if (is_launch_record(file)) {
+      LaunchRecord record = launch_record_in(file);
+      for (LaunchedRank& r : record.ranks)
+        if (r.rank == 3) r.ended_ns += 1'000'000'000;
+      evidence.add(record);
+      continue;
+    }
+    RankDump dump = rank_dump_in(file);
+    dump.seen.at(3).standing = RankStatus::alive;
+    evidence.add(dump);
+  }
+  const std::string cause = diagnose(evidence).front().cause;
+  EXPECT_TRUE(std::regex_match(cause, std::regex(found->cause))) << cause;
+}
+
 RankDump idle(Rank rank, Rank ranks, std::uint64_t operation) {
   return {.rank = rank,
           .ranks = ranks,
