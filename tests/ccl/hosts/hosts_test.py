@@ -137,14 +137,25 @@ class HostsTest(OnHosts):
 
     def test_a_cut_of_less_than_half_the_timeout_is_waited_for(self):
         """TCP tries again 6.2 s after it, and then 12.6 s: more than three quarters of the timeout."""
-        self.hosts = Hosts(3)
+        for _ in range(5):
+            self.hosts = Hosts(3)
+            lasted = []
 
-        def cut_for_a_while():
-            self.hosts.cut(1)
-            time.sleep(7)
-            self.hosts.mend(1)
+            def cut_for_a_while():
+                began = time.monotonic()
+                self.hosts.cut(1)
+                time.sleep(7)
+                self.hosts.mend(1)
+                lasted.append(time.monotonic() - began)
 
-        self.goes_on_after(cut_for_a_while, hosts=3, timeout="16")
+            try:
+                return self.goes_on_after(cut_for_a_while, hosts=3, timeout="16")
+            except AssertionError:
+                if lasted and lasted[0] < 8:
+                    raise
+            self.tearDown()  # a busy machine mended it late
+            self.jobs, self.hosts = [], None
+        self.skipTest("this machine is too busy to cut for 7 s: no cut lasted less than 8 s")
 
     def test_a_port_that_flaps_is_waited_for(self):
         """A packet that goes while it is down makes the kernel ask for the other host's address, in vain, and again only
