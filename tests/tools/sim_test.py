@@ -145,8 +145,12 @@ class Sim(program.Case):
         self.assertLess(near, far)
 
     def test_a_barrier_moves_no_bytes(self):
-        words = ("sim", "barrier", "-m", "trn2.48xlarge")
-        self.assertEqual(priced(*words, "-b", "1GiB")["time_us"], priced(*words, "-b", "8")["time_us"])
+        words = ("sim", "barrier", "-m", "ring:4")
+        self.assertEqual(priced(*words)["bytes"], 0)
+        self.assertIn("--bytes 8: barrier moves no data", self.refused(*words, "-b", "8"))
+        path = self.new_folder() / "barrier.schedule"
+        trellis("schedule", "convert", "barrier", "-a", "dissemination", "-d", "4", "--to", "text", "-o", path)
+        self.assertIn("--bytes 8: barrier moves no data", self.refused("sim", path, "-m", "ring:4", "-b", "8"))
 
     def test_a_way_in_one_word_is_its_options(self):
         words = ("sim", "all_reduce", "-m", "torus:4x4", "-b", "1MiB")

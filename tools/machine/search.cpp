@@ -36,6 +36,7 @@ using sim::Machine;
 using sim::Pricer;
 
 struct Options {
+  const CLI::App* app = nullptr;
   std::string machine, collective, bytes = "1MB", group = "all", era, points, output;
   std::vector<std::string> algorithms, what_if;
   std::size_t levels = 3, finalists = 6, shown = 5;
@@ -45,6 +46,7 @@ struct Options {
 };
 
 void add(CLI::App& app, Options& o) {
+  o.app = &app;
   app.description(
       "Searches for a schedule that is faster than every plain algorithm. Tries every hierarchy of algorithms over\n"
       "merged or separate dimensions of the machine, every order of the dimensions, and two algorithms at once that\n"
@@ -215,6 +217,8 @@ int run(const Options& o) {
   const sim::RankGroup group = sim::group_named(machine, o.group);
   const Pricer::Settings settings{
       .operation = {.collective = bench_op(o.collective).collective, .peer = sim::last_rank}, .era = o.era};
+  if (o.app->count("--bytes") != 0 && !schedule::carries_data(settings.operation.collective))
+    text::refuse("--bytes {}: {} moves no data", o.bytes, o.collective);
   const auto bytes = static_cast<double>(parse_bytes(o.bytes));
   if (!o.output.empty()) expect_writable(o.output);
   if (o.synthesise) sim::expect_synthesises(settings.operation.collective);

@@ -176,6 +176,8 @@ class Pricing {
     if (schedule::carries_data(schedule::collective_named(collective))) {
       question_.bytes = static_cast<double>(parse_bytes(o_.bytes));
       words += " of " + bytes_text(parse_bytes(o_.bytes));
+    } else if (o_.app->count("--bytes") != 0) {
+      text::refuse("--bytes {}: {} moves no data", o_.bytes, collective);
     }
     SimReport report{.collective = collective,
                      .words = words,

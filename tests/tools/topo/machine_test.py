@@ -302,6 +302,8 @@ class Search(Case):
 
     def test_a_barrier_has_no_bytes(self):
         self.assertTrue(self.printed("machine", "search", "ring:4", "barrier").startswith("barrier on 4 ranks of ring:4"))
+        self.assert_fails(2, "--bytes 8: barrier moves no data", "machine", "search", "ring:4", "barrier",
+                          "--bytes", "8")
 
     def test_orders_and_splits_are_found_and_can_be_made_again(self):
         text = self.printed("machine", "search", "torus:4x2", "all_gather", "--bytes", "64MB", "--levels", "2",
