@@ -134,6 +134,17 @@ class Mistakes(unittest.TestCase):
 
 
 class Output(unittest.TestCase):
+    def test_an_empty_name_of_a_file_is_refused(self):
+        for words in (["sim", "all_reduce", "-m", "ring:4", "-o"], ["topo", "draw", "ring:4", "-o"],
+                      ["schedule", "show", "all_reduce", "-a", "ring", "-d", "4", "-o"],
+                      ["core", "profile", "cast", "-o"], ["machine", "tune", "ring:4", "--chart"],
+                      ["bench", "allr", "--on", "sim:ring:4", "--json"],
+                      ["sim", "all_reduce", "-m", "ring:4", "--figures"]):
+            with self.subTest(words=words):
+                ran = trellis(*words, "")
+                self.assertEqual((ran.returncode, ran.stdout), (2, ""))
+                self.assertRegex(ran.stderr, rf"^trellis: \S*{words[-1]}\S* '': expected a value\n$")
+
     def test_a_full_disk(self):
         for arguments in [["--help"], ["--version"]]:
             with open("/dev/full", "w") as full:

@@ -110,6 +110,15 @@ TEST(Shell, AFileThatCannotBeWrittenIsToldBeforeTheWork) {
   EXPECT_FALSE(std::filesystem::exists(there));  // the command has not written it
 }
 
+TEST(Shell, AnEmptyValueIsRefusedBeforeTheWork) {
+  const std::vector<Command> commands = {command("leaf", "A leaf", "trellis leaf", add_writing, count_run)};
+  runs = 0;
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(run(commands, "1.2.3", {"leaf", "-o", ""}), 2);
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "trellis: -o,--output '': expected a value\n");
+  EXPECT_EQ(runs, 0);
+}
+
 TEST(Shell, AMisspeltRequiredOptionIsNamedRatherThanTheMissingOne) {
   const Ran ran = run_with({"group", "leaf", "--waht", "no"});
   EXPECT_EQ(ran.status, 2);

@@ -16,7 +16,6 @@
 #include "tools/bench/flags.h"
 #include "tools/bench/options.h"
 #include "tools/bench/pairs_and_weights.h"
-#include "tools/program/cli_checks.h"
 
 namespace trellis::tools {
 
@@ -203,7 +202,6 @@ void find_op_behind_flags(BenchOptions& o) {
 }
 
 BenchSettings bench_settings(BenchOptions o) {
-  expect_values(*o.app);
   find_op_behind_flags(o);
   refuse_idle(o);
   expect_place(o);

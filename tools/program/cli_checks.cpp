@@ -66,9 +66,10 @@ void expect_plain_numbers(const cli11::App& app) {
   }
 }
 
-void expect_values(const CLI::App& app) {
-  for (const cli11::Option* option : app.whole().get_options())
-    if (option->count() != 0 && option->get_items_expected_min() != 0 &&  // else it may be without a value
+void expect_values(const cli11::App& app) {
+  for (const cli11::Option* option : app.get_options())
+    if (!option->get_positional() && option->count() != 0 &&
+        option->get_items_expected_min() != 0 &&  // else it may be without a value
         std::ranges::find(option->results(), "") != option->results().end())
       refuse(*option, "", "a value");
 }

@@ -13,7 +13,9 @@ const CLI::Validator& svg_file();  // a name that ends in .svg, or has no ending
 // the largest one, and one that is not in plain decimal digits: 010 as 8.
 void expect_plain_numbers(const cli11::App&);
 
-// Throws invalid_argument for an empty value of an option that takes one.
-void expect_values(const CLI::App&);
+// Throws invalid_argument for an empty value of an option that takes one: commands read "" as an option that is not
+// given, and a path that a script left empty would silently write nothing. Arguments without a name may be empty, as
+// words of a program that is launched are.
+void expect_values(const cli11::App&);
 
 }  // namespace trellis::tools

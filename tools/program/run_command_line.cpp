@@ -125,6 +125,7 @@ int parse_and_run(ParserTree& tree, std::vector<std::string> arguments) {
     return 2;
   }
   expect_plain_numbers(*run->first);
+  expect_values(*run->first);
   const int status = run->second();
   write_output("", "");
   return status;

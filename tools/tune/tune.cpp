@@ -19,7 +19,6 @@
 #include "net/descriptor.h"
 #include "schedule/algorithms/size_range_tuner.h"
 #include "text/refuse.h"
-#include "tools/program/cli_checks.h"
 #include "tools/program/command.h"
 #include "tools/program/output.h"
 #include "tools/program/output_option.h"
@@ -210,7 +209,6 @@ std::vector<ccl::Rank> rank_counts(const std::string& text) {
 
 // An option that has no effect is a mistake.
 void expect_meaning(const Options& o) {
-  expect_values(*o.app);
   for (const char* flag : {"--cores", "--threads", "--sockets", "--caches"})
     if (o.app->count(flag) != 0 && o.predict.empty()) text::refuse("{} goes with --predict", flag);
   if (!o.predict.empty() && !o.explain.empty()) throw std::invalid_argument("--explain goes without --predict");
