@@ -9,11 +9,23 @@
 namespace trellis::tools {
 namespace {
 
-constexpr std::size_t validation_column = 8;  // of metrics.csv
+constexpr std::size_t validation_column = 8;  // of metrics.csv, named as below
+constexpr std::string_view validation_name = "validation_loss";
 
 double number_in(std::string_view text, const std::string& file) {
   if (const auto value = text::number<double>(text)) return *value;
   text::refuse("{}: '{}' is no number: expected lines of step and loss", file, text);
+}
+
+// Any file of numbers would make a line: only the names of its columns tell that they are steps and losses.
+void expect_curve(std::string_view head, const std::string& file) {
+  const std::vector<std::string_view> names = text::split(head, ',');
+  const bool validation = names.size() <= validation_column || names[validation_column] == validation_name;
+  if (names.size() >= 2 && names[0] == "step" && names[1] == "loss" && validation) return;
+  text::refuse(
+      "{}: expected a first line 'step,loss', or of more columns of a run's metrics.csv, where {} is the {}th, "
+      "and it is '{}'",
+      file, validation_name, validation_column + 1, head);
 }
 
 }  // namespace
@@ -27,6 +39,7 @@ std::vector<LossLine> losses_of(const std::string& run, int mean) {
   int count = 0;
   const std::string text = text::read_file(path.string());
   const std::vector<std::string_view> lines = text::split(text, '\n');
+  expect_curve(lines.front(), path.string());
   for (std::size_t i = 1; i < lines.size(); ++i) {
     const std::vector<std::string_view> cells = text::split(lines[i], ',');
     if (cells.size() < 2) continue;

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/folder.h"
+#include "tests/why.h"
 #include "tools/picture/axes.h"
 
 namespace trellis::tools {
@@ -19,6 +20,21 @@ TEST(LossCurve, TheLastMeanIsOfTheStepsThatAreLeft) {
   EXPECT_EQ(points(2), (Points{{1.5, 3}, {3, 1}}));
   EXPECT_EQ(points(3), (Points{{2, 7.0 / 3}}));
   EXPECT_EQ(points(10), (Points{{2, 7.0 / 3}}));
+}
+
+TEST(LossCurve, OtherTablesAreRefusedByTheNamesOfTheirColumns) {
+  const Folder folder;
+  const auto refusal = [&](const char* text) {
+    folder.put("metrics.csv", text);
+    return why([&] { losses_of(folder.path()); });
+  };
+  const std::string said = refusal("size,time\n8,12.5\n16,12.6\n");
+  EXPECT_NE(said.find("metrics.csv: expected a first line 'step,loss'"), std::string::npos) << said;
+  EXPECT_TRUE(said.ends_with("and it is 'size,time'")) << said;
+  EXPECT_TRUE(refusal("").ends_with("and it is ''"));
+  EXPECT_TRUE(refusal("1,4\n2,2\n").ends_with("and it is '1,4'"));
+  EXPECT_NE(refusal("step,loss,c,d,e,f,g,h,accuracy\n1,4,,,,,,,0.5\n").find("validation_loss is the 9th"),
+            std::string::npos);
 }
 
 // From 2^53 on, a double does not change when a small number is added.
