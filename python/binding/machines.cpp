@@ -5,6 +5,7 @@
 #include <map>
 
 #include "python/binding/module_parts.h"
+#include "sim/cluster/machine/dims_text.h"
 #include "sim/cluster/machine/figures_override.h"
 #include "sim/cluster/machine/import/machine_argument.h"
 #include "sim/cluster/machine/machine.h"
@@ -71,7 +72,9 @@ void add_machines(nb::module_& m) {
           [](MachineSpec& s, std::size_t level, const std::vector<Chip>& dims) {
             if (level >= s.levels.size())
               throw nb::index_error((s.name + " has " + std::to_string(s.levels.size()) + " levels").c_str());
-            s.levels[level].dims = dims;
+            std::string text;
+            for (const Chip size : dims) text += (text.empty() ? "" : "x") + std::to_string(size);
+            s.levels[level].dims = dims_of(text);  // refuses what machine files and shapes may not say
           },
           "level"_a, "dims"_a)
       .def_prop_ro("figures", [](const MachineSpec& s) { return figures_of(s.figures); })

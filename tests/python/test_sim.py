@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import pickle
+import re
 import signal
 import subprocess
 import sys
@@ -57,6 +58,10 @@ def test_machines_are_objects():
     assert b > a
     grid = sim.Machine("torus:4x4")
     assert grid.with_dims(0, [2, 8]).dims == (2, 8) and grid.ranks == 16
+    for dims, said in [([], "no sizes are given: expected some like 8 or 4x4"), ([0, 4], "'0x4': expected sizes like"),
+                       ([4, -4], "'4x-4': expected sizes like")]:  # fmt: skip
+        with pytest.raises(ValueError, match=re.escape(said)):
+            grid.with_dims(0, dims)
     assert m.route(0, 64) and all(rate > 0 for _, rate, _ in m.route(0, 64))
     with pytest.raises(ValueError, match="trn9"):
         sim.Machine("trn9.48xlarge")
