@@ -11,12 +11,12 @@ from trellis.simulate.world.caching import Caching
 
 __all__ = ["Allocations"]
 
-CATEGORIES = ("parameters", "gradients", "optimizer", "gathered", "activations", "other")
+CATEGORIES = ("parameters", "gradients", "buckets", "optimizer", "gathered", "activations", "other")
 
 
 class Allocations:
-    """Categories of storages are known late: a gradient is one when an optimizer reads it. So the step's allocations
-    are kept, and added up at its end."""
+    """Categories of storages are known late: a gradient is one when an optimizer reads it, a bucket when the reducer of
+    DistributedDataParallel waits for its sum. So the step's allocations are kept, and added up at its end."""
 
     def __init__(self) -> None:
         self._alive: dict[int, tuple[int, int]] = {}  # id of a storage: its number, bytes

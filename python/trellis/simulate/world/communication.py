@@ -56,7 +56,7 @@ class _Work(dist._Work):  # type: ignore[name-defined,misc]
 
     def get_future(self) -> Any:
         """The reducer of DistributedDataParallel waits for it in C++, at the end of the backward pass."""
-        self._owner.wait_after_backward(self._number)
+        self._owner.wait_after_backward(self._number, self.result())
         future: Any = torch.futures.Future()
         future.set_result(self.result())
         return future
@@ -86,10 +86,12 @@ class Communication:
         if number >= 0:
             self.recorder.add(("wait", self.recorder.streams.current.number, number))
 
-    def wait_after_backward(self, number: int) -> None:
+    def wait_after_backward(self, number: int, buckets: list[torch.Tensor]) -> None:
         self.reducer()
         if torch._C._current_graph_task_id() != -1 and number >= 0:
             self._after_backward.append(number)
+            for bucket in buckets:  # made in a forward pass, they would be activations
+                self.recorder.memory.is_(bucket, "buckets")
         else:
             self.waited(number)
 
