@@ -5,7 +5,7 @@ from collections import Counter
 
 import pytest
 
-pytest.importorskip("torch")
+torch = pytest.importorskip("torch")
 
 from trellis.simulate.match import prove  # noqa: E402
 from trellis.simulate.price.rules import rule_of  # noqa: E402
@@ -272,3 +272,18 @@ def test_recurrent_layers_compute_a_cell_for_each_row():
     assert rows == {(3, 24): 6, (2, 24): 4, (1, 24): 4, (3, 8): 1}
     backward = [o for o in used if "_thnn_fused_gru_cell_backward" in o.name]
     assert len(backward) == 15 and {len(o.outputs) for o in backward} == {3, 5}
+
+
+def test_losses_have_the_shapes_of_the_host():
+    """Of CTC, states for each label of the longest target and for blanks around them: what the host's own gives."""
+    told = torch.ops.aten._ctc_loss(torch.zeros(50, 3, 20), torch.ones(3, 10, dtype=torch.long), [50] * 3, [4, 7, 5])
+    assert [tuple(t.shape) for t in told] == [(3,), (3, 50, 15)]
+    record = recorded("losses", world=1).classes[0].record
+    used = [record.operations[e[2]] for e in record.events if e[0] == "op"]
+    states = [o.outputs for o in used if o.name.startswith("aten._ctc_loss") and "backward" not in o.name]
+    assert states == 4 * [((3,), (3, 50, 15))]
+    for name, count, shape in (("_ctc_loss_backward", 4, (50, 3, 20)), ("multi_margin_loss_backward", 1, (3, 20)),
+                               ("multilabel_margin_loss_backward", 1, (3, 20))):  # fmt: skip
+        found = [o for o in used if o.name.startswith(f"aten.{name}")]
+        assert [o.outputs for o in found] == count * [(shape,)], name
+        assert all(o.read > 0 and o.written > 0 for o in found), name

@@ -15,7 +15,7 @@ from trellis.simulate.record.resize import UNKNOWN
 from trellis.simulate.world import flex, kernels, threads
 from trellis.simulate.world.checkpoints import saving
 from trellis.simulate.world.communication import Communication
-from trellis.simulate.world.fakes import batch_norm, recurrent
+from trellis.simulate.world.fakes import batch_norm, losses, recurrent
 from trellis.simulate.world.groups import Groups
 from trellis.simulate.world.imports import when_imported
 from trellis.simulate.world.names import Names, here
@@ -341,6 +341,7 @@ def install(settings: Settings, recorder: Recorder, groups: Groups, communicatio
         _sharded_at_first(recorder)
         batch_norm.install(recorder)
         recurrent.install(recorder)
+        losses.install()
         _profilers(recorder)
         names.install()
         kernels.install(recorder)

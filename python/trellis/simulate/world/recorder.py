@@ -16,7 +16,7 @@ from trellis.simulate.record.steps import Event, KernelTime
 from trellis.simulate.world import flops
 from trellis.simulate.world.allocations import Allocations
 from trellis.simulate.world.errors import CannotRecord
-from trellis.simulate.world.fakes import recurrent
+from trellis.simulate.world.fakes import losses, recurrent
 from trellis.simulate.world.places import Places
 from trellis.simulate.world.settings import Settings
 from trellis.simulate.world.streams import Streams
@@ -34,6 +34,7 @@ _REPLACING = {"aten::copy_", "aten::fill_", "aten::zero_", "aten::normal_", "ate
 _INTO_VIEWS = "fsdp.all_gather_copy_in"  # writes into a part of a tensor that it is given
 _COMPARING = (torch.ops.aten.equal.default, torch.ops.aten.allclose.default)
 _PACKING = torch.ops.aten._pack_padded_sequence.default
+_CTC = (torch.ops.aten._ctc_loss.default, torch.ops.aten._ctc_loss.Tensor)
 _COUNTING = (torch.ops.aten.histc.default, torch.ops.aten.bincount.default)
 
 
@@ -232,6 +233,8 @@ class Recorder(TorchDispatchMode):
         if func is _PACKING and (lengths := self.values.of(args[1])) is not None:
             made = recurrent.packed(self.fake, args[0], lengths, *args[2:])
             return self._arrived(func, tree_flatten((args, kwargs))[0], args, kwargs, made, [made[0]])
+        if func in _CTC and (made := losses.ctc(self, args[0], args[1], args[3])) is not None:
+            return self._arrived(func, tree_flatten((args, kwargs))[0], args, kwargs, made, [*made])
         if any(value is None for value in real.values()):
             return None
         told = func(*tree_map(lambda x: real.get(id(x), x), args), **tree_map(lambda x: real.get(id(x), x), kwargs))
