@@ -4,15 +4,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <condition_variable>
-#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <iterator>
 #include <memory>
-#include <mutex>
 #include <optional>
-#include <thread>
 #include <utility>
 
 #include "ccl/communicator.h"
@@ -120,23 +116,9 @@ class ProgressBar : public train::Callback {
   std::int64_t begin_ = 0;
 };
 
-// Runs in a thread of its own until `stop`. This thread unblocks SIGINT and SIGTERM, which an InterruptPoller blocks in
-// the others, so the kernel delivers them to it, and they end the process.
-void take_signals(const std::stop_token& stop) {
-  sigset_t both;
-  sigemptyset(&both);
-  sigaddset(&both, SIGINT);
-  sigaddset(&both, SIGTERM);
-  pthread_sigmask(SIG_UNBLOCK, &both, nullptr);
-  std::mutex mutex;
-  std::unique_lock lock(mutex);
-  std::condition_variable_any().wait(lock, stop, [] { return false; });
-}
-
 int train_here(const Options& o, ReadConfig read) {
   const InterruptPoller interrupts;
-  // Until the first step, a signal ends the process at once: there is nothing yet that a checkpoint would keep.
-  std::optional<std::jthread> before_steps(take_signals);
+  std::optional<EndedBySignals> before_steps(std::in_place);  // nothing is there yet that a checkpoint would keep
   const ccl::LaunchedProcess launched = ccl::launched_from_environment();
   if (launched.rank == 0 && !o.curve.empty()) expect_writable(o.curve);
   if (launched.rank == 0) StepProfiler::expect_file(o.profile);
