@@ -168,25 +168,33 @@ Child start(const RankContext& c, const Work& work, Meeting& meeting, std::chron
 // The processes of all ranks. The destructor ends those that are left.
 class Children {
  public:
+  explicit Children(std::function<bool()> interrupted) : interrupted_(std::move(interrupted)) {}
   ~Children() {
     for (const Child& c : all_) kill(c.pid, SIGKILL);
     for (const Child& c : all_) waitpid(c.pid, nullptr, 0);
   }
   void add(Child c) { all_.push_back(std::move(c)); }
 
-  // Waits until all have ended, or until the grace period after the first failure. Returns rank 0's status.
+  // Waits until all have ended, or until the grace period after the first failure, or after rank 0's end where they
+  // were interrupted. Returns rank 0's status.
   int wait() {
     constexpr std::chrono::seconds grace{3};
+    constexpr int look_ms = 100;  // between two looks whether the user interrupts
     int status = 0;
     ccl::Deadline deadline = ccl::Deadline::max();
     while (!all_.empty() && Clock::now() < deadline) {
       std::vector<pollfd> ends;
       for (const Child& c : all_) ends.push_back({c.tells.number(), POLLIN, 0});
-      poll(ends.data(), ends.size(), deadline == ccl::Deadline::max() ? -1 : 100);
+      poll(ends.data(), ends.size(), deadline == ccl::Deadline::max() && !interrupted_ ? -1 : look_ms);
+      if (!told_ && interrupted_ && interrupted_()) {
+        told_ = true;
+        for (const Child& c : all_) kill(c.pid, SIGINT);
+      }
       for (std::size_t i = ends.size(); i-- > 0;)
         if (ends[i].revents != 0) reap(i, status);
       if (reader_left_) return 128 + SIGPIPE;  // as a shell says it of a program whose reader has closed the pipe
-      if (!why_.empty() && deadline == ccl::Deadline::max()) deadline = Clock::now() + grace;
+      const bool over = !why_.empty() || (told_ && first_ended_);
+      if (over && deadline == ccl::Deadline::max()) deadline = Clock::now() + grace;
     }
     if (!why_.empty() && kind_ == mistake) throw std::invalid_argument(why_);
     if (!why_.empty()) throw std::runtime_error(why_);
@@ -203,10 +211,14 @@ class Children {
     int ended = 0;
     while (waitpid(c.pid, &ended, 0) < 0 && errno == EINTR) {
     }
+    first_ended_ = first_ended_ || c.rank == 0;
     if (c.rank == 0 && WIFSIGNALED(ended) && WTERMSIG(ended) == SIGPIPE && kind_ == consequence) {
       reader_left_ = true;
       return;
     }
+    const bool asked_to_end = WIFSIGNALED(ended) && (WTERMSIG(ended) == SIGINT || WTERMSIG(ended) == SIGTERM);
+    if (asked_to_end && interrupted_ && interrupted_())
+      return note(trouble, fmt::format("interrupted before rank {} had begun", c.rank));
     if (WIFSIGNALED(ended))
       return note(trouble, fmt::format("rank {} was killed by signal {}", c.rank, WTERMSIG(ended)));
     if (said.size() > 1)
@@ -223,16 +235,18 @@ class Children {
     why_ = why;
   }
 
+  const std::function<bool()> interrupted_;
   std::vector<Child> all_;
   std::string why_;
   char kind_ = consequence;
-  bool reader_left_ = false;  // rank 0, which prints, has ended at a write to a closed pipe
+  bool told_ = false, first_ended_ = false;  // that the user interrupts; rank 0
+  bool reader_left_ = false;                 // rank 0, which prints, has ended at a write to a closed pipe
 };
 
-int run_processes(const std::vector<RankContext>& contexts, const Work& work, std::chrono::milliseconds timeout) {
+int run_processes(const std::vector<RankContext>& contexts, const RankRunOptions& wish, const Work& work) {
   const SharedMeeting meeting;
-  Children children;
-  for (const RankContext& c : contexts) children.add(start(c, work, *meeting.operator->(), timeout));
+  Children children(wish.interrupted);
+  for (const RankContext& c : contexts) children.add(start(c, work, *meeting.operator->(), wish.timeout));
   return children.wait();
 }
 
@@ -269,7 +283,7 @@ int run_on_ranks(const RankRunOptions& wish, const Work& work) {
     c.ranks = ranks;
     if (!threads.empty()) c.thread = threads[static_cast<std::size_t>(r)].front();
   }
-  return wish.threads ? run_threads(std::move(contexts), work) : run_processes(contexts, work, wish.timeout);
+  return wish.threads ? run_threads(std::move(contexts), work) : run_processes(contexts, wish, work);
 }
 
 }  // namespace trellis::launch

@@ -29,6 +29,9 @@ struct RankRunOptions {
   bool threads = false;  // ranks are threads of one process
   bool pin = true;       // pin each rank to a core of its own, when there are enough and no quota says they are shared
   std::chrono::milliseconds timeout{30'000};
+  // Whether a signal that the caller blocks has come. The ranks' processes then get SIGINT, which they inherit as
+  // blocked, and are ended a while after rank 0 or any that failed. Null: signals end this process, and with it theirs.
+  std::function<bool()> interrupted = {};
 };
 
 // Runs the work on every rank that belongs to this process, and returns what the work of rank 0 (or of this rank)
