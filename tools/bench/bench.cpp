@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
+#include <stdexcept>
 
 #include "ccl/config.h"
 #include "ccl/plan/call_check.h"
@@ -17,6 +19,7 @@
 #include "tools/bench/options.h"
 #include "tools/bench/report/result.h"
 #include "tools/program/command.h"
+#include "tools/program/interrupt_poller.h"
 #include "tools/program/output.h"
 #include "tools/program/progress.h"
 #include "tools/program/provenance.h"
@@ -51,8 +54,9 @@ bool is_in_place_file(const std::string& algorithm) {
 // A whole benchmark on one rank; rank 0 prints.
 class Sweep {
  public:
-  Sweep(const BenchSettings& s, const RankContext& context)
+  Sweep(const BenchSettings& s, const RankContext& context, const InterruptPoller& interrupts)
       : s_(s),
+        interrupts_(interrupts),
         crew_(context),
         bench_(s, context),
         only_in_place_(is_in_place_file(s.algorithm)),
@@ -64,22 +68,31 @@ class Sweep {
 
   int run() {
     try {
-      return run_all();
+      begin();
+      run_all();
     } catch (...) {
       bench_.abort();  // else the others would wait for this rank
+      if (measuring_ && interrupts_.asked()) return tell_of_interruption();
       throw;
     }
+    if (prints()) report("");
+    if (!interrupts_.asked()) bench_.control->barrier();  // else it may be aborted
+    return totals_.wrong == 0 ? 0 : 1;
   }
 
  private:
   bool prints() const { return crew_.rank == 0; }
   bool measures_in_place() const { return only_in_place_ || (s_.in_place && has_in_place(s_.op.collective)); }
   bool both() const { return measures_in_place() && !only_in_place_; }
-  std::size_t measurements() const {
-    return s_.sizes.size() * s_.types.size() * s_.reductions.size() * roots_.size() * (both() ? 2 : 1) *
+  std::size_t rows() const {
+    return s_.sizes.size() * s_.types.size() * s_.reductions.size() * roots_.size() *
            static_cast<std::size_t>(std::max(s_.cycles, 1));
   }
-  int run_all();
+  std::size_t measurements() const { return rows() * (both() ? 2 : 1); }
+  void begin();
+  void run_all();
+  int tell_of_interruption();
+  void report(const std::string& interrupted);
   void allocate();
   void expect_served();
   std::vector<std::string> describe_ranks();
@@ -94,6 +107,8 @@ class Sweep {
   }
 
   const BenchSettings& s_;
+  const InterruptPoller& interrupts_;
+  std::optional<EndedBySignals> before_rows_{std::in_place};
   const RankContext& crew_;
   BenchContext bench_;
   const bool only_in_place_;
@@ -101,6 +116,8 @@ class Sweep {
   std::vector<std::unique_ptr<BenchBuffers>> buffers_;
   std::vector<BenchResult> results_;
   BenchTotals totals_;
+  std::size_t printed_ = 0;  // rows
+  bool measuring_ = false;
   Progress progress_;
 };
 
@@ -194,27 +211,42 @@ void Sweep::run_size(std::uint64_t bytes, kernels::DType type, kernels::Reductio
   if (!prints()) return;
   progress_.clear();
   write_output("", bench_row(s_, out.get(), in.get()));
+  ++printed_;
 }
 
-int Sweep::run_all() {
+void Sweep::begin() {
   allocate();
   expect_served();
   const std::vector<std::string> ranks = describe_ranks();
   if (prints()) write_output("", bench_heading(s_, ranks));
+  measuring_ = true;
+  before_rows_.reset();
+}
+
+// A signal aborts the row that is measured, on all ranks: it could take long, or wait for a rank that hangs.
+void Sweep::run_all() {
+  const InterruptWatch watch(interrupts_, [this] { bench_.abort(); });
   for (int cycle = 0; s_.cycles == 0 || cycle < s_.cycles; ++cycle)
     each_kind([&](kernels::DType type, kernels::Reduction op, ccl::Rank root) {
       for (const std::uint64_t bytes : s_.sizes) run_size(bytes, type, op, root);
     });
+}
+
+int Sweep::tell_of_interruption() {
+  if (!prints()) return 1;
+  const std::string there = s_.cycles == 0 ? fmt::format("{} rows are there", printed_)
+                                           : fmt::format("{} of {} rows are there", printed_, rows());
+  report(there);
+  throw std::runtime_error("interrupted: " + there);
+}
+
+void Sweep::report(const std::string& interrupted) {
   for (const auto& one : bench_.work) totals_.memory_bytes += one->memory_bytes();
-  if (prints()) {
-    progress_.clear();
-    write_output("", bench_footer(s_, totals_));
-    if (!s_.json.empty()) write_output(s_.json, bench_json(s_, results_));
-    if (!s_.csv.empty()) write_output(s_.csv, bench_csv(s_, results_));
-    if (!s_.plot.empty()) write_output(s_.plot, bench_plot(results_));
-  }
-  bench_.control->barrier();
-  return totals_.wrong == 0 ? 0 : 1;
+  progress_.clear();
+  write_output("", bench_footer(s_, totals_));
+  if (!s_.json.empty()) write_output(s_.json, bench_json(s_, results_, interrupted));
+  if (!s_.csv.empty()) write_output(s_.csv, bench_csv(s_, results_));
+  if (!s_.plot.empty() && !results_.empty()) write_output(s_.plot, bench_plot(results_));
 }
 
 int run(const BenchOptions& options) {
@@ -224,8 +256,20 @@ int run(const BenchOptions& options) {
   note_origin("seed", std::to_string(s.seed));
   if (ccl::launched_from_environment().rank == 0)
     for (const std::string& path : {s.json, s.csv, s.plot}) expect_writable(path);
-  return run_on_ranks({.ranks = s.ranks, .threads = s.threads, .pin = s.pin, .timeout = s.timeout},
-                      [&](const RankContext& context) { return Sweep(s, context).run(); });
+  const InterruptPoller interrupts;
+  // A rank that was launched may wait long for the others. Ranks that start here are forked, and beside no threads.
+  std::optional<EndedBySignals> before_all_meet;
+  if (!ccl::launched_from_environment().by.empty()) before_all_meet.emplace();
+  return run_on_ranks({.ranks = s.ranks,
+                       .threads = s.threads,
+                       .pin = s.pin,
+                       .timeout = s.timeout,
+                       .interrupted = [&] { return interrupts.asked(); }},
+                      [&](const RankContext& context) {
+                        Sweep sweep(s, context, interrupts);
+                        if (before_all_meet) before_all_meet.reset();
+                        return sweep.run();
+                      });
 }
 
 const RegisteredCommand bench_command(

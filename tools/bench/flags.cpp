@@ -34,7 +34,7 @@ const std::vector<Flag> all_flags = {
     {measured, "-w,--warmup_iters", "Iterations before, which do not count", &O::warm_ups, initial, 0, most_iterations},
     {measured, "-m,--agg_iters", "Operations in a group", &O::grouped, initial, 1, 4096},
     {measured, "--inside", "Operations timed as one", &O::repeated, initial, 1, most_repeated},
-    {measured, "-N,--run_cycles", "Number of times to run the whole benchmark; 0: for ever", &O::cycles, initial, 0, most_cycles},
+    {measured, "-N,--run_cycles", "Number of times to run the whole benchmark; 0: until Ctrl-C", &O::cycles, initial, 0, most_cycles},
     {measured, "-R,--local_register", "1 or 2: buffers in the device's memory, which peers read directly", &O::registered, initial, 0, 2},
     {measured, "-u,--unalign", "Elements past an aligned address where buffers begin", &O::unaligned, initial, 0, most_unaligned},
     {measured, "--custom-src-target-pairs", "Who sends to whom in permute: 0:1,1:0 or [[0,1],[1,0]]", &O::pairs},

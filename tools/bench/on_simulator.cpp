@@ -64,11 +64,12 @@ class Simulated {
           for (const std::uint64_t bytes : s_.sizes)
             done += !watch_.interrupted() && row(bytes, type, op, root) ? 1 : 0;
     watch_.clear();
+    const std::string missing = done < rows ? fmt::format("{} of {} rows are there", done, rows) : "";
     write_output("", bench_footer(s_, totals_));
-    if (!s_.json.empty()) write_output(s_.json, bench_json(s_, results_));
+    if (!s_.json.empty()) write_output(s_.json, bench_json(s_, results_, missing));
     if (!s_.csv.empty()) write_output(s_.csv, bench_csv(s_, results_));
     if (!s_.plot.empty() && done > 0) write_output(s_.plot, bench_plot(results_));
-    if (done < rows) throw std::runtime_error(fmt::format("interrupted: {} of {} rows are there", done, rows));
+    if (!missing.empty()) throw std::runtime_error("interrupted: " + missing);
     return 0;
   }
 

@@ -202,6 +202,50 @@ class Jobs(Case):
         self.assertRegex(said, r"^trellis: [^\n]*rank 1[^\n]*\n$")
         self.assertEqual([pid for pid in pids.values() if os.path.exists(f"/proc/{pid}")], [])
 
+    def test_an_interruption_keeps_the_rows_that_are_done(self):
+        results = self.path("results.json")
+        words = [TRELLIS, "bench", "all_reduce_perf", "-b", "8", "-e", "64", "-f", "8", "-N", "0", "-J", results]
+        launch = [TRELLIS, "launch", "-n", "2", "--raw", "--"]
+        for how in ([*words, "--ranks", "2"], [*words, "--ranks", "2", "--threads"], [*launch, *words]):
+            for number in (signal.SIGINT, signal.SIGTERM):
+                with self.subTest(how=how, signal=number):
+                    out, said, status = self.interrupted(how, number)
+                    self.assertEqual(status, 1, said)
+                    kept = json.loads(pathlib.Path(results).read_text())
+                    os.unlink(results)
+                    rows = len(re.findall(r"^ +(8|64) .*\n", out, re.M))
+                    self.assertGreater(rows, 0)
+                    self.assertEqual((kept["interrupted"], len(kept["results"])), (f"{rows} rows are there", 2 * rows))
+                    self.assertIn("# Avg bus bandwidth", out)
+                    self.assertIn(f"trellis: interrupted: {rows} rows are there\n", said)
+
+    def test_an_interruption_ends_a_row_that_waits_for_a_rank(self):
+        def stop(out):
+            for rank, pid in re.findall(r"^#  Rank +(\d+) Group +0 Pid +(\d+) ", out, re.M):
+                pids.append(pid)
+                if rank == "1":
+                    os.kill(int(pid), signal.SIGSTOP)
+        pids = []
+        out, said, status = self.interrupted([TRELLIS, "bench", "allr", "--ranks", "2", "-b", "8", "-e", "8", "-N", "0",
+                                              "-T", "600"], signal.SIGINT, stop)
+        self.assertEqual(status, 1)
+        self.assertRegex(said, r"^trellis: interrupted: \d+ rows are there\n$")
+        self.assertEqual((len(pids), [pid for pid in pids if os.path.exists(f"/proc/{pid}")]), (2, []))
+
+    def interrupted(self, words, number, first=lambda out: None):
+        """Sends a signal when it has printed a row. Returns its output, what it said of errors, and its status."""
+        running = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(running.kill)
+        out = ""
+        for line in running.stdout:
+            out += line
+            if re.match(" +8 ", line):
+                break
+        first(out)
+        running.send_signal(number)
+        with running:
+            return out + running.stdout.read(), running.stderr.read(), running.wait(300)
+
     def test_no_rank_outlives_its_parent(self):
         running = subprocess.Popen([TRELLIS, "bench", "all_reduce_perf", "--ranks", "2", "-b", "8K", "-e", "8K", "-N", "0"],
                                    stdout=subprocess.PIPE, text=True)

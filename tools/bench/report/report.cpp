@@ -53,10 +53,12 @@ std::string cell_of(const Row& value) {
 
 }  // namespace
 
-std::string bench_json(const BenchSettings& s, const std::vector<BenchResult>& results) {
+std::string bench_json(const BenchSettings& s, const std::vector<BenchResult>& results,
+                       const std::string& interrupted) {
   Row whole;
   whole["results"] = Row::array();
   for (const BenchResult& r : results) whole["results"].push_back(row_of(s, r));
+  if (!interrupted.empty()) whole["interrupted"] = interrupted;
   return json_text(whole);
 }
 

@@ -48,7 +48,9 @@ struct BenchTotals {
 };
 std::string bench_footer(const measure::BenchSettings&, const BenchTotals&);
 
-std::string bench_json(const measure::BenchSettings&, const std::vector<BenchResult>&);
+// `interrupted`: how much is there, where the user interrupted it.
+std::string bench_json(const measure::BenchSettings&, const std::vector<BenchResult>&,
+                       const std::string& interrupted = "");
 std::string bench_csv(const measure::BenchSettings&, const std::vector<BenchResult>&);
 
 // Time and bus bandwidth against size, both axes logarithmic, as SVG.
