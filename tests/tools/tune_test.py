@@ -8,6 +8,7 @@ import unittest
 
 import program
 from program import TRELLIS, trellis
+from terminal import interrupted_on_a_terminal
 
 
 class Tune(program.Case):
@@ -130,6 +131,16 @@ class Tune(program.Case):
             self.assertEqual([p.name for p in folder.iterdir()], ["table.txt"] if former else [])
             if former:
                 self.assertEqual(path.read_text(), former)
+
+    def test_an_interruption_tells_what_was_measured(self):
+        path = self.new_folder() / "table.txt"
+        for output, unwritten in ([], "no table was written"), (["-o", path], f"{path} was not written"):
+            status, out, said = interrupted_on_a_terminal(
+                [TRELLIS, "tune", "-n", "2", "--collectives", "all_reduce,all_gather", *output], r"[2-9]/\d+ all_reduce")
+            self.assertEqual((status, out), (1, ""), said)
+            self.assertRegex(said, r"# all_reduce on 2 ranks: [^\n]+\r\nall_reduce 2 \d+ \w+[^\n]*\r\n")
+            self.assertTrue(said.endswith(f"\ntrellis: interrupted: {unwritten}, as rules are missing\r\n"), said)
+            self.assertFalse(path.exists())
 
     def test_a_table_that_is_empty_or_cut_off_is_refused_by_name(self):
         path = self.new_folder() / "table.txt"

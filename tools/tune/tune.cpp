@@ -1,25 +1,20 @@
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <cmath>
 #include <set>
 #include <stdexcept>
-#include <system_error>
 
 #include "ccl/config.h"
 #include "ccl/plan/call_check.h"
 #include "ccl/plan/host/host_algorithm_chooser.h"
+#include "ccl/print_to_stderr.h"
 #include "ccl/rendezvous/environment.h"
 #include "kernels/dispatch/cpu.h"
 #include "launch/run_on_ranks.h"
 #include "measure/selection_rules.h"
-#include "net/descriptor.h"
-#include "schedule/algorithms/size_range_tuner.h"
 #include "text/refuse.h"
 #include "tools/program/command.h"
+#include "tools/program/interrupt_poller.h"
 #include "tools/program/output.h"
 #include "tools/program/output_option.h"
 #include "tools/program/progress.h"
@@ -27,6 +22,7 @@
 #include "tools/program/table.h"
 #include "tools/schedule/request_options.h"
 #include "tools/tune/host_prediction.h"
+#include "tools/tune/measured_rules.h"
 
 namespace trellis::tools {
 
@@ -46,6 +42,7 @@ constexpr const char* description =
     "used where TRELLIS_SELECTIONS names it, by who calls the machine as the table does (TRELLIS_MACHINE, else host).\n"
     "Tables may stand in one file one after another; each ends with a line `end`, and one without is refused as cut "
     "off.\n"
+    "Ctrl-C prints the rules of what was measured, and writes no table.\n"
     "With --machine '*' it is for every machine that has no rules of its own, where as many ranks have no more cores\n"
     "together than here: one each, or all that there are. Such a table is built in, as ccl/selections/host.txt.\n\n"
     "With --explain it says which algorithm the table in force selects for a collective and a size, why, and what the\n"
@@ -110,96 +107,6 @@ kernels::DType type_of(const Options& o) {
   return o.type.empty() ? kernels::DType::f32 : bench_type(o.type, BenchStyle::nccom);
 }
 
-// The ranks' settings: the environment's timeout, but not its algorithm.
-BenchSettings settings_for(Collective c) {
-  BenchSettings s;
-  s.op.collective = c;
-  s.timeout = ccl::config_from_environment().timeout;
-  return s;
-}
-
-// The costs of one collective at each size, and what the library selects today.
-struct Measured {
-  std::vector<SizeCosts> costs;
-  std::vector<std::string> selected;
-};
-Measured measured(const RankContext& context, Collective c, kernels::DType type,
-                  const std::vector<ccl::AlgorithmConfig>& choices, const std::vector<std::uint64_t>& sizes,
-                  Progress& progress) {
-  const BenchSettings s = settings_for(c);
-  BenchContext bench(s, context);
-  try {
-    AlgorithmContest contest(bench, context, c, type, choices);
-    Measured all;
-    schedule::SizeRangeTuner<CandidateCost> tuner;
-    for (const std::uint64_t bytes : sizes) {
-      progress.next(fmt::format("{} on {} ranks, {}", schedule::name(c), context.ranks, bytes_text(bytes)));
-      all.costs.push_back({bytes, contest.run(bytes, tuner.held())});
-      tuner.chosen(all.costs.back().costs);
-      all.selected.push_back(contest.selected());
-    }
-    return all;
-  } catch (...) {
-    bench.abort();
-    throw;
-  }
-}
-
-// How much faster the fastest is than what the library selects today, as a comment of the table. Selections that were
-// not candidates don't count.
-std::string gain_in_words(Collective c, ccl::Rank ranks, const Measured& all) {
-  double logs = 0, most = 0;
-  int sizes = 0;
-  std::uint64_t at = 0;
-  for (std::size_t i = 0; i < all.costs.size(); ++i) {
-    const auto& costs = all.costs[i].costs;
-    const auto today =
-        std::ranges::find_if(costs, [&](const CandidateCost& cost) { return text_of(cost.config) == all.selected[i]; });
-    if (today == costs.end() || today->samples == 0) continue;
-    const double gain = std::max(1.0, today->time / costs.front().time);
-    logs += std::log(gain);
-    ++sizes;
-    if (gain > most) most = gain, at = all.costs[i].bytes;
-  }
-  if (sizes == 0) return fmt::format("# {} on {} ranks: not compared with today's selection", schedule::name(c), ranks);
-  std::string text = fmt::format("# {} on {} ranks: {:.2f} times as fast as today's selection", schedule::name(c),
-                                 ranks, std::exp(logs / sizes));
-  if (sizes > 1) text += fmt::format(" in the mean of {} sizes, and {:.2f} times at {}", sizes, most, bytes_text(at));
-  return text;
-}
-
-struct Tuned {
-  std::string gain;
-  std::vector<ccl::SelectionRule> rules;
-};
-
-// Measures on ranks that are processes. Rank 0 returns the rules as text through a pipe, after a line with the gain.
-Tuned tuned(Collective c, ccl::Rank ranks, kernels::DType type, const std::vector<std::uint64_t>& sizes,
-            Progress& progress) {
-  std::array<int, 2> ends;
-  if (pipe2(ends.data(), O_CLOEXEC) != 0) throw std::system_error(errno, std::generic_category(), "a pipe");
-  const net::Descriptor from(ends[0]);
-  net::Descriptor to(ends[1]);
-  const std::vector<ccl::AlgorithmConfig> choices = candidates(c, ranks);
-  const int status =
-      run_on_ranks({.ranks = ranks, .timeout = settings_for(c).timeout}, [&](const RankContext& context) {
-        Progress silent(0, false);
-        const Measured all = measured(context, c, type, choices, sizes, context.rank == 0 ? progress : silent);
-        if (context.rank != 0) return 0;
-        ccl::SelectionTable found;
-        for (const ccl::SelectionRule& rule : rules_for(c, ranks, all.costs)) found.add(rule);
-        const std::string text = gain_in_words(c, ranks, all) + "\n" + found.text();  // less than a pipe holds
-        return write(to.number(), text.data(), text.size()) == static_cast<ssize_t>(text.size()) ? 0 : 1;
-      });
-  if (status != 0) throw std::runtime_error(fmt::format("{}: its rules did not arrive", schedule::name(c)));
-  progress.skip(sizes.size());
-  to = net::Descriptor();
-  std::string text(std::size_t{1} << 16, '\0');
-  const ssize_t size = read(from.number(), text.data(), text.size());
-  text.resize(size < 0 ? 0 : static_cast<std::size_t>(size));
-  return {text.substr(0, text.find('\n')), ccl::SelectionTable::read(text).rules()};
-}
-
 std::vector<ccl::Rank> rank_counts(const std::string& text) {
   std::vector<ccl::Rank> counts = parse_rank_counts(text);
   for (const ccl::Rank ranks : counts)
@@ -232,7 +139,19 @@ void expect_room(Collective c, ccl::Rank ranks, kernels::DType type, std::uint64
   refuse_too_large(most, ranks, 1, flag);
 }
 
+// Where some rules are missing no table is written: the library would choose by it as by a whole one. Standard output
+// may be a file of tables, so the rules that are there go to standard error.
+[[noreturn]] void tell_of_interruption(const Options& o, const std::string& gains, const ccl::SelectionTable& table) {
+  ccl::tell("{}", gains);
+  for (const ccl::SelectionRule& rule : table.rules()) ccl::tell("{}\n", text_of(rule));
+  const std::string unwritten = o.output.empty() ? "no table was written" : o.output + " was not written";
+  throw std::runtime_error(table.rules().empty()
+                               ? fmt::format("interrupted before anything was measured: {}", unwritten)
+                               : fmt::format("interrupted: {}, as rules are missing", unwritten));
+}
+
 int tune(const Options& o) {
+  const InterruptPoller interrupts;
   const std::vector<Collective> collectives = tuned_collectives(o.collectives);
   const std::vector<std::uint64_t> sizes = parse_sizes(o.sizes);
   const std::vector<ccl::Rank> counts = rank_counts(o.ranks);
@@ -247,9 +166,10 @@ int tune(const Options& o) {
   std::string gains;
   for (const Collective c : collectives)
     for (const ccl::Rank ranks : counts) {
+      if (interrupts.asked()) break;
       const std::vector<std::uint64_t> some = schedule::carries_data(c) ? sizes : std::vector<std::uint64_t>{0};
-      const Tuned found = tuned(c, ranks, type_of(o), some, progress);
-      gains += found.gain + "\n";
+      const MeasuredRules found = measured_rules(c, ranks, type_of(o), some, progress, interrupts);
+      if (!found.gain.empty()) gains += found.gain + "\n";
       for (ccl::SelectionRule rule : found.rules) {
         rule.machine = machine;
         if (machine == ccl::any_machine) rule.cores = std::min(kernels::cpu().cores, static_cast<int>(ranks));
@@ -258,6 +178,7 @@ int tune(const Options& o) {
       }
     }
   progress.clear();
+  if (interrupts.asked()) tell_of_interruption(o, gains, table);
   write_output(o.output, origin_comment() + gains + table.text());
   return 0;
 }
