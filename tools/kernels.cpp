@@ -5,6 +5,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <stdexcept>
 
 #include "kernels/check/kernel_trial.h"
 #include "kernels/check/matmul_accuracy.h"
@@ -15,6 +16,7 @@
 #include "text/nearest.h"
 #include "text/refuse.h"
 #include "tools/program/command.h"
+#include "tools/program/interrupt_poller.h"
 #include "tools/program/json_text.h"
 #include "tools/program/output.h"
 #include "tools/program/progress.h"
@@ -126,6 +128,7 @@ std::vector<Timing> timings(const std::vector<int>& threads) {
 // or for each kernel and number of threads where these are compared.
 struct Speeds {
   Table all, summary;
+  std::size_t timed = 0, wanted = 0;  // fewer than wanted when the user interrupts
 };
 
 std::string heading_of(const Timing& t) {
@@ -158,7 +161,7 @@ kernels::Cpu cpu_to_time(const std::string& last_cache) {
 }
 
 Speeds speeds(const std::vector<kernels::TimedKernel>& subjects, const kernels::Cpu& cpu,
-              const std::vector<int>& threads_wanted) {
+              const std::vector<int>& threads_wanted, const InterruptPoller& interrupts) {
   Table all("kernels", {left("name"),
                         {"sources"},
                         left("regime"),
@@ -171,14 +174,18 @@ Speeds speeds(const std::vector<kernels::TimedKernel>& subjects, const kernels::
   const bool by_threads = !threads_wanted.empty();
   Table summary = empty_summary(wanted, by_threads);
   const kernels::TimingArena arena(subjects, cpu);
-  Progress progress(subjects.size() * wanted.size());
+  const std::size_t timings = subjects.size() * wanted.size();
+  std::size_t timed = 0;
+  Progress progress(timings);
   for (const kernels::TimedKernel& subject : subjects) {
     const std::vector<Cell> begin = {subject.kernel->name, std::int64_t{subject.sources}};
     std::vector<Cell> row = begin;
     kernels::RelativeSpeed s;
     for (const auto& [regime, threads] : wanted) {
+      if (interrupts.asked()) return {all, summary, timed, timings};  // without the kernel's line: a column lacks
       progress.next(fmt::format("{} from {}", subject.kernel->name, name(regime)));
       s = kernels::speed_of(arena, subject, regime, threads, rounds);
+      ++timed;
       all.add({subject.kernel->name, std::int64_t{subject.sources}, std::string(name(regime)), std::int64_t{threads},
                s.bytes_per_s, s.limit_bytes_per_s, s.fraction_of_limit, std::string(s.limit)});
       const std::string fraction = fmt::format("{:.2f}", s.fraction_of_limit);
@@ -192,20 +199,22 @@ Speeds speeds(const std::vector<kernels::TimedKernel>& subjects, const kernels::
     row.emplace_back(std::string(s.limit));
     summary.add(std::move(row));
   }
-  return {all, summary};
+  return {all, summary, timed, timings};
 }
 
 struct Listing {
   Table table;
   std::vector<std::string> wrong;  // kernels that differ from their scalar reference
+  std::size_t done = 0;            // fewer than all when the user interrupts
 };
 
-Listing listed(const Kernels& all, bool check) {
+Listing listed(const Kernels& all, bool check, const InterruptPoller& interrupts) {
   std::vector<Column> columns = {left("name"), left("uses")};
   if (check) columns.push_back(left("agrees"));
-  Listing listing{Table("kernels", columns), {}};
+  Listing listing{Table("kernels", columns)};
   Progress progress(check ? all.size() : 0);
   for (const auto& [name, used] : all) {
+    if (interrupts.asked()) break;
     std::vector<Cell> row = {name, used.what};
     if (check) {
       progress.next(name);
@@ -214,6 +223,7 @@ Listing listed(const Kernels& all, bool check) {
       row.emplace_back(agrees);
     }
     listing.table.add(std::move(row));
+    ++listing.done;
   }
   return listing;
 }
@@ -225,7 +235,8 @@ std::string heading() {
                      name(cpu.best));
 }
 
-std::string verdict(const Listing& listing, std::size_t all) {
+std::string verdict(const Listing& listing) {
+  const std::size_t all = listing.done;
   if (listing.wrong.empty())
     return all == 1 ? "\n1 kernel agrees with its truth\n" : fmt::format("\n{} kernels agree with their truth\n", all);
   return fmt::format("\n{} of {} kernels DISAGREE with their truth: {}\n", listing.wrong.size(), all,
@@ -233,20 +244,22 @@ std::string verdict(const Listing& listing, std::size_t all) {
 }
 
 int run(const Options& o) {
+  const InterruptPoller interrupts;
   const Kernels all = chosen(used_here(), o.only);
   std::vector<kernels::TimedKernel> subjects;
   if (o.speed) subjects = timed(o.only);
-  std::string text = heading();
+  std::string text = heading(), missing;
   nlohmann::ordered_json whole;
   int status = 0;
   if (o.check || !o.speed) {
-    const Listing listing = listed(all, o.check);
+    const Listing listing = listed(all, o.check, interrupts);
     status = listing.wrong.empty() ? 0 : 1;
-    text += listing.table.text() + (o.check ? verdict(listing, all.size()) : "") + (o.speed ? "\n" : "");
+    text += listing.table.text() + (o.check ? verdict(listing) : "") + (o.speed ? "\n" : "");
     whole[o.speed ? "checks" : "kernels"] = listing.table.object()["kernels"];
+    if (listing.done < all.size()) missing = fmt::format("{} of {} kernels are there", listing.done, all.size());
   }
-  if (o.speed) {
-    const Speeds table = speeds(subjects, cpu_to_time(o.last_cache), o.threads);
+  if (o.speed && missing.empty()) {
+    const Speeds table = speeds(subjects, cpu_to_time(o.last_cache), o.threads, interrupts);
     text += o.threads.empty()
                 ? "As a fraction of the best plain loop with the same mix of reads and writes; its own speed is from "
                   "memory\n\n"
@@ -254,8 +267,11 @@ int run(const Options& o) {
                   "threads\n\n";
     text += table.summary.text();
     whole["kernels"] = table.all.object()["kernels"];
+    if (table.timed < table.wanted) missing = fmt::format("{} of {} timings are there", table.timed, table.wanted);
   }
+  if (!missing.empty()) whole["interrupted"] = missing;
   write_output("", o.json ? json_text(whole) : text);
+  if (!missing.empty()) throw std::runtime_error("interrupted: " + missing);
   return status;
 }
 

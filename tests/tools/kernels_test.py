@@ -7,7 +7,7 @@ import unittest
 
 import program
 from program import TRELLIS, trellis
-from terminal import run_on_a_terminal
+from terminal import interrupted_on_a_terminal, run_on_a_terminal
 
 kernels = functools.partial(trellis, "kernels")
 
@@ -110,6 +110,15 @@ class Speed(Case):
         self.assert_fails(2, "--last-cache 1: expected at least the ", self.ONE, "--speed", "--last-cache", "1")
         self.assert_fails(2, "'many'", self.ONE, "--speed", "--last-cache", "many")
         self.assert_fails(2, "--last-cache", self.ONE, "--last-cache", "32MiB")
+
+    def test_an_interruption_gives_what_was_timed(self):
+        status, out, said = interrupted_on_a_terminal([TRELLIS, "kernels", "--speed", "--json", *self.SMALL], r"[2-9]/\d+ ")
+        whole = json.loads(out)
+        self.assertEqual(status, 1)
+        self.assertTrue(all(row["speed_GBps"] > 0 for row in whole["kernels"]))
+        self.assertGreater(len(whole["kernels"]), 0)
+        self.assertRegex(whole["interrupted"], rf"^{len(whole['kernels'])} of \d+ timings are there$")
+        self.assertTrue(said.endswith(f"trellis: interrupted: {whole['interrupted']}\r\n"), said)
 
     def test_one_document_also_with_the_check(self):
         whole = json.loads(self.printed(self.ONE, "--speed", "--check", "--json", *self.SMALL))
