@@ -8,6 +8,7 @@ import time
 import unittest
 
 from program import TRELLIS, Case, await_handler
+from terminal import interrupted_on_a_terminal
 
 LONG = ["schedule", "verify", "--all", "--ranks", "1..64", "--jobs", "1"]  # a minute of work on any host
 
@@ -54,20 +55,23 @@ class Progress(Case):
         os.close(reader)
 
     def test_a_core_program_says_how_much_it_has_run(self):
-        reader, writer = pty.openpty()
-        self.addCleanup(os.close, reader)
-        ran = self.began(["core", "run", "matmul", "-p", "M=8192", "-p", "K=8192", "-p", "N=2048"], stderr=writer)
-        os.close(writer)
-        said = b""
-        while said.count(b" simulated, ") < 3:
-            said += os.read(reader, 4096)
-        ran.send_signal(signal.SIGINT)
-        ran.communicate(timeout=300)
-        self.assertEqual(ran.returncode, -signal.SIGINT)  # there is nothing yet that it could say
-        self.assertRegex(said.decode(), r"matmul: \d+ of \d+ instructions, [\d.]+ us simulated, \d+ s")
-        done = [tuple(map(int, pair)) for pair in re.findall(r"(\d+) of (\d+) instructions", said.decode())]
+        saved = self.new_folder() / "c.bin"
+        status, out, said = interrupted_on_a_terminal(
+            [TRELLIS, "core", "run", "matmul", "-p", "M=8192", "-p", "K=8192", "-p", "N=2048", "--save", f"c={saved}"],
+            r"(simulated, [^\0]*){3}")
+        self.assertEqual((status, out), (1, ""))
+        self.assertRegex(said, r"matmul: \d+ of \d+ instructions, [\d.]+ us simulated, \d+ s")
+        self.assertRegex(said, r"\r\x1b\[Ktrellis: interrupted: matmul takes longer than [\d.]+ [um]s; \d+ of \d+ instructions "
+                               rf"were run, and not written: {saved}\r\n$")
+        self.assertFalse(saved.exists())
+        done = [tuple(map(int, pair)) for pair in re.findall(r"(\d+) of (\d+) instructions", said)]
         self.assertEqual(len({of for _, of in done}), 1)
         self.assertTrue(all(number <= of for number, of in done), done)
+
+    def test_a_sweep_ends_while_it_is_prepared(self):
+        status, out, said = interrupted_on_a_terminal([TRELLIS, "machine", "tune", "trn1.32xlarge x 64"], r"\[K[a-z_]+ of all: ")
+        self.assertEqual(status, 1, said)
+        self.assertRegex(out + said, r"interrupted before there was a result\r\n$|(^|\n)interrupted: \d+ of \d+ points are done")
 
     def test_a_schedule_that_is_written_out_ends_at_once(self):
         ran = subprocess.Popen([TRELLIS, "sim", "all_to_all", "-m", "trn2.48xlarge x 32", "--unfolded", "-a", "direct"],

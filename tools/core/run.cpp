@@ -1,10 +1,12 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstring>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <stdexcept>
 
 #include "sim/core/check/check.h"
 #include "sim/core/program/instruction_kind.h"
@@ -13,9 +15,11 @@
 #include "sim/hardware/timeline/format_quantities.h"
 #include "sim/hardware/timeline/summary.h"
 #include "text/refuse.h"
+#include "tools/answer/price_progress.h"
 #include "tools/answer/timeline_file.h"
 #include "tools/core/core_program_options.h"
 #include "tools/program/command.h"
+#include "tools/program/interrupt_poller.h"
 #include "tools/program/json_text.h"
 #include "tools/program/output.h"
 #include "tools/program/progress.h"
@@ -86,14 +90,21 @@ std::uint64_t instructions_to_run(const NeuronCoreProgram& program) {
   return all;
 }
 
-// Shows how far the run of a long program is, and when it will have ended.
+// Shows how far the run of a long program is, and when it will have ended. Ends it when the user interrupts, with what
+// is known by then. Comparing the results is not ended: it takes less time than the run.
 class RunProgress final : public InstructionObserver {
  public:
-  explicit RunProgress(const NeuronCoreProgram& program) : name_(program.name), all_(instructions_to_run(program)) {}
+  RunProgress(const NeuronCoreProgram& program, const InterruptPoller& interrupts,
+              const std::vector<std::string>& files)
+      : name_(program.name), all_(instructions_to_run(program)), interrupts_(interrupts), files_(files) {}
 
   void issued(std::uint32_t, const std::int64_t*, sim::Time now) override {
     constexpr std::uint64_t seldom = 64;  // instructions between updates: a product takes up to 1 ms of real time
     if (++issued_ % seldom != 0) return;
+    if (interrupts_.asked())
+      throw std::runtime_error(fmt::format(
+          "interrupted: {} takes longer than {}; {} of {} instructions were run{}", name_, sim::time_words(now),
+          issued_, all_, files_.empty() ? "" : fmt::format(", and not written: {}", fmt::join(files_, ", "))));
     progress_.say(fmt::format("{}: {} of {} instructions, {} simulated", name_, issued_, all_, sim::time_words(now)),
                   static_cast<double>(issued_) / static_cast<double>(all_));
   }
@@ -103,6 +114,8 @@ class RunProgress final : public InstructionObserver {
  private:
   const std::string name_;
   const std::uint64_t all_;
+  const InterruptPoller& interrupts_;
+  const std::vector<std::string> files_;  // where results would go
   std::uint64_t issued_ = 0;
   Progress progress_;
 };
@@ -200,6 +213,8 @@ std::vector<std::pair<std::string, std::string>> saved(const Options& o) {
 }
 
 int run_program(const Options& o) {
+  const InterruptPoller interrupts;
+  InterruptWatchdog prompt_end(interrupts);  // until the program runs
   if (o.timing_only && !(o.inputs.empty() && o.outputs.empty()))
     text::refuse("{} needs a run that computes: leave out --timing-only", o.inputs.empty() ? "--save" : "--input");
   const auto outputs = saved(o);
@@ -216,7 +231,10 @@ int run_program(const Options& o) {
     for (const auto& [name, file] : outputs) memory->hbm(name);  // throws for an unknown name
   }
   if (memory) note_origin("seed", std::to_string(o.seed));
-  std::optional<RunProgress> progress(program);
+  prompt_end.over();
+  std::vector<std::string> files;
+  for (const auto& [name, file] : outputs) files.push_back(file);
+  std::optional<RunProgress> progress(std::in_place, program, interrupts, files);
   const RunTotals totals = run(program, chip, {.memory = memory.get(), .observer = &*progress});
   progress->compares();
   std::vector<Comparison> comparisons;
@@ -233,12 +251,16 @@ int run_program(const Options& o) {
 }
 
 int profile(const Options& o) {
+  const InterruptPoller interrupts;
+  InterruptWatchdog prompt_end(interrupts);  // until the program runs
   const sim::ChipSpec chip = chip_of(o.subject);
   expect_timeline_file(o.output);
   const NeuronCoreProgram program = program_of(o.subject, chip);
   check(program, chip);
   sim::Timeline timeline;
-  std::optional<RunProgress> progress(program);
+  prompt_end.over();
+  std::optional<RunProgress> progress(std::in_place, program, interrupts,
+                                      o.output.empty() ? std::vector<std::string>{} : std::vector{o.output});
   const RunTotals totals = run(program, chip, {.timeline = &timeline, .observer = &*progress});
   progress.reset();
   const sim::HardwarePeaks peaks = peaks_of(chip, program.cores);

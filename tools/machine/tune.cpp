@@ -21,6 +21,7 @@
 #include "text/refuse.h"
 #include "tools/answer/asked_machine.h"
 #include "tools/answer/crossover_chart.h"
+#include "tools/answer/price_progress.h"
 #include "tools/machine/sweep_journal.h"
 #include "tools/program/cli_checks.h"
 #include "tools/program/command.h"
@@ -256,6 +257,8 @@ std::string unwritten_text(const Options& o) {
 }
 
 int tune(const Options& o) {
+  const InterruptPoller interrupts;
+  std::optional<InterruptWatchdog> prompt_end(std::in_place, interrupts);  // proofs do not poll
   if (!o.published.empty() && o.chart.empty()) throw std::invalid_argument("--published goes with --chart");
   if (!o.name.empty() && o.output.empty()) text::refuse("--name {} goes with -o", o.name);
   const Machine machine = machine_for(o);
@@ -273,12 +276,12 @@ int tune(const Options& o) {
       all += sweeps.back().points();
     }
   preparing.reset();
+  prompt_end.reset();
   const ccl::LaunchedProcess launched = ccl::launched_from_environment();
   if (launched.ranks > 1 && o.points.empty())
     text::refuse("{} ranks by {}: --points FILE says where they share what they have done", launched.ranks,
                  launched.by);
   SweepJournal points(o.points, machine, o.era, launched);
-  const InterruptPoller interrupts;
   Progress progress(all, true);
   std::vector<Tuned> done;
   std::size_t finished = 0;
