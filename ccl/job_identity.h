@@ -7,9 +7,9 @@
 
 namespace trellis::ccl {
 
-// `restart`: TORCHELASTIC_RESTART_COUNT, or empty. The identity does not reveal the secret. Without a secret it is
-// empty, since many jobs have none.
-std::string job_identity(std::string_view secret, std::string_view restart);
+// It does not reveal the secret. Without a secret it is empty, since many jobs have none. The lives of a job that is
+// started again share it: no count of restarts is the same for the launch, on all nodes, and below a script.
+std::string job_identity(std::string_view secret);
 std::string job_identity_from_environment();
 
 }  // namespace trellis::ccl

@@ -294,14 +294,13 @@ class Keeper {
   void record() try {
     const std::string folder = dump_folder();
     if (folder.empty()) return;
-    ccl::LaunchRecord record{
-        .node = job_.node,
-        .nodes = job_.nodes,
-        .job_identity = ccl::job_identity(job_.secret, job_.most_restarts > 0 ? std::to_string(job_.restart) : ""),
-        .began_ns = began_ns_,
-        .written_ns = nanoseconds(),
-        .told = told_by_,
-        .heard = heard_};
+    ccl::LaunchRecord record{.node = job_.node,
+                             .nodes = job_.nodes,
+                             .job_identity = ccl::job_identity(job_.secret),
+                             .began_ns = began_ns_,
+                             .written_ns = nanoseconds(),
+                             .told = told_by_,
+                             .heard = heard_};
     for (const Rank& r : ranks_)
       record.ranks.push_back({.rank = r.number,
                               .process = r.pid,

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "ccl/api/trellis.h"
+#include "ccl/job_identity.h"
 #include "tests/why.h"
 
 namespace trellis::ccl {
@@ -274,6 +275,20 @@ TEST(LaunchedProcess, ByTorchrun) {
   EXPECT_EQ(l.port, 29500);
   EXPECT_EQ(l.secret, "s");
   EXPECT_EQ(l.by, "torchrun");
+}
+
+// torchrun counts restarts on each node for itself, and sets the count below a launch that counts none.
+TEST(JobIdentity, IsTheSameWhateverCountsRestarts) {
+  const auto identity = [](const Variables& variables) {
+    const Surroundings now(variables);
+    return job_identity_from_environment();
+  };
+  const std::string of_launch = identity({{"TRELLIS_SECRET", "s"}});
+  EXPECT_EQ(of_launch.size(), 16U);
+  EXPECT_EQ(identity({{"TRELLIS_SECRET", "s"}, {"TORCHELASTIC_RESTART_COUNT", "0"}}), of_launch);
+  EXPECT_EQ(identity({{"TRELLIS_SECRET", "s"}, {"TORCHELASTIC_RESTART_COUNT", "1"}}), of_launch);
+  EXPECT_NE(identity({{"TRELLIS_SECRET", "t"}}), of_launch);
+  EXPECT_EQ(identity({}), "");
 }
 
 TEST(LaunchedProcess, ByOpenMpiAndMpich) {
