@@ -11,7 +11,7 @@
 #include "ccl/transports/membership_notice.h"
 #include "ccl/transports/segment/all_to_all_exchange.h"
 #include "kernels/reduce/reduce.h"
-#include "schedule/collective.h"
+#include "schedule/collective_traits.h"
 
 namespace trellis::ccl {
 namespace {
@@ -22,9 +22,12 @@ using schedule::Collective;
 constexpr auto prompt = 200ms;  // for the answer of a live rank
 constexpr auto patience = 2s;   // for the answer of a busy rank, when there is no hurry
 
+// The blocks of this call have a size for each pair of ranks, so its ranks may name different counts.
+bool counts_by_pair(const RankActivity& a) { return schedule::counts_by_pair(static_cast<Collective>(a.collective)); }
+
 bool fits(const RankActivity& a, const RankActivity& b) {
   return a.collective == b.collective && a.type == b.type && a.wire == b.wire && a.reduction == b.reduction &&
-         a.root == b.root && a.count == b.count;
+         a.root == b.root && (a.count == b.count || counts_by_pair(a));
 }
 
 // Whether two operations with the same number are different calls.
@@ -82,6 +85,15 @@ Mismatch difference(const Transport& t, const FlightRecorder& past, const RankAc
   return {other, fmt::format("rank {} sent what rank {} does not expect: an earlier call of theirs was different, or "
                              "their settings are; rank {} is in {}, rank {} in {}",
                              other, t.rank(), other, text_of(theirs), t.rank(), text_of(mine))};
+}
+
+// The same for a message whose size may be what differs. Where each pair of ranks has a size, the mark has none.
+Mismatch difference(const Transport& t, const FlightRecorder& past, const RankActivity& mine,
+                    const MessageMismatch& m) {
+  if (const RankActivity theirs = t.activity(m.sender);
+      counts_by_pair(mine) && m.mark == m.mark_due && theirs.operation == mine.operation)
+    return called(m.sender, theirs, t.rank(), mine);
+  return difference(t, past, mine, m.sender, m.mark);
 }
 
 Mismatch misfit_of_points(const Transport& t, const MessageMismatch& m) {
@@ -187,9 +199,11 @@ void explain(Transport& t, const FlightRecorder& past, const RankActivity& mine,
   t.refresh(patience);
   if (static_cast<Collective>(mine.collective) == Collective::send_recv) throw misfit_of_points(t, m);
   if (m.in_round) tell_of_unread(t, past, mine);
-  const Mismatch other = difference(t, past, mine, m.sender, m.mark);
-  if (!m.whole || m.bytes == m.due) throw other;
-  throw Mismatch(m.sender, fmt::format("{}; its message has {} bytes where {} are due", other.what(), m.bytes, m.due));
+  const Mismatch other = difference(t, past, mine, m);
+  const bool too_long = !m.whole && m.bytes >= m.due;
+  if (!too_long && (!m.whole || m.bytes == m.due)) throw other;
+  throw Mismatch(m.sender, fmt::format("{}; its message has {}{} bytes where {} are due", other.what(),
+                                       too_long ? "more than " : "", m.bytes, m.due));
 }
 
 }  // namespace trellis::ccl

@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "ccl/failure/checked_json.h"
-#include "schedule/collective.h"
+#include "schedule/collective_traits.h"
 #include "text/refuse.h"
 
 namespace trellis::ccl {
@@ -101,7 +101,7 @@ std::string call_text(Collective what, std::uint64_t count, std::string_view typ
     return points == 0 ? "sends and receives" : fmt::format("{} sends and receives", points);
   std::string text(schedule::name(what));
   if (what == Collective::barrier) return text;
-  text += fmt::format(" of {} {}", count, type);
+  text += schedule::counts_by_pair(what) ? fmt::format(" of {}", type) : fmt::format(" of {} {}", count, type);
   if (schedule::reduces(what)) text += fmt::format(", {}", op);
   if (schedule::rooted(what)) text += fmt::format(", root {}", root);
   return text;

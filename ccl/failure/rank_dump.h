@@ -84,7 +84,8 @@ struct RankDump {
   bool made() const { return error.empty() || !communicator.empty(); }
 };
 
-// "all_reduce of 1024 f32, sum"; `points`: number of sends and receives, for send_recv; 0: not recorded.
+// "all_reduce of 1024 f32, sum"; `points`: number of sends and receives, for send_recv; 0: not recorded. It is the same
+// for calls that fit together: of all_to_all_v, whose ranks may have different counts, it is "all_to_all_v of f32".
 std::string call_text(schedule::Collective, std::uint64_t count, std::string_view type, std::string_view op, Rank root,
                       std::uint64_t points);
 

@@ -2,6 +2,8 @@
 // whether a call scales its input or runs in place.
 #pragma once
 
+#include <numeric>
+
 #include "ccl/call.h"
 #include "ccl/failure/flight_recorder.h"
 #include "ccl/transports/liveness.h"
@@ -15,10 +17,16 @@ inline bool scales_first(const Call& c) { return does(c, kernels::Reduction::sca
 // A scaled input is copied first, so the schedule of such a call never runs in place.
 inline bool runs_in_place(const Call& c, bool in_place) { return in_place && !scales_first(c); }
 
+// The count by which a call is known to others. Where blocks have sizes of their own it is the sum: of all blocks, or
+// of those that this rank sends where each pair of ranks has a size.
+inline std::uint64_t shown_count(const Call& c) {
+  return c.counts.empty() ? c.count : std::accumulate(c.counts.begin(), c.counts.end(), std::size_t{0});
+}
+
 // Members are overwritten one by one, without rebuilding the struct: every small message takes this path.
 inline void show_call(RankActivity& a, const Call& c, kernels::DType wire, std::uint64_t operation) {
   a.operation = operation;
-  a.count = c.count;
+  a.count = shown_count(c);
   a.step = -1;
   a.waits_for = -1;
   a.root = c.operation.root;
@@ -30,7 +38,7 @@ inline void show_call(RankActivity& a, const Call& c, kernels::DType wire, std::
 
 inline void record_call(FlightRecorderEntry& r, const Call& c, std::uint64_t operation) {
   r.operation = operation;
-  r.count = c.count;
+  r.count = shown_count(c);
   r.points = 0;
   r.division = nullptr;
   r.root = c.operation.root;

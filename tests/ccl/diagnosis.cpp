@@ -224,6 +224,14 @@ TEST(Diagnosis, ASilentRankIsNotTheStoppedOneOfAnotherHost) {
   }
 }
 
+TEST(Diagnosis, RanksOfAnExchangeMaySendDifferentCounts) {
+  const auto call = [](std::uint64_t count) {
+    return call_text(schedule::Collective::all_to_all_v, count, "f32", "", 0, 0);
+  };
+  EXPECT_EQ(call(8), call(12));
+  EXPECT_EQ(call(8), "all_to_all_v of f32");
+}
+
 TEST(Diagnosis, AScriptMayStandBetweenTheLaunchAndARank) {
   const auto jobs_of = [](const std::string& identity) {
     RankDump d = waits_for_one_that_is(RankStatus::stopped, 170);

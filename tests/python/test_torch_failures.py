@@ -57,6 +57,19 @@ def test_a_rank_dies(operation):
             assert "lost rank 1: rank 1 " in result[0] and "rank 0 is" not in result[0], result
 
 
+def exchange_other_sizes(rank, size):
+    x = torch.ones(size * (rank + 1))
+    with pytest.raises(dist.DistBackendError) as caught:
+        dist.all_to_all_single(torch.empty_like(x), x)
+        dist.barrier()
+    return str(caught.value)
+
+
+def test_sizes_of_equal_blocks_that_differ_are_told():
+    for text in ranks.run(exchange_other_sizes, 2):
+        assert "all_to_all_v of 2 f32" in text and "all_to_all_v of 4 f32" in text, text
+
+
 @pytest.mark.parametrize("operation", ["all_reduce", "async", "barrier"])
 def test_a_rank_stops(operation):
     results = ranks.run(lose, 3, operation, signal.SIGSTOP, timeout=15, lost=(1,))

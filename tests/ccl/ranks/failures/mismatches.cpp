@@ -125,6 +125,32 @@ TEST_P(Roots, BothSidesOfALargeOperationSayWhatDiffers) {
   expect_on_each(said, 2, {"operation 1, all_reduce of 1048576 f32", "operation 1, all_reduce of 1048577 f32"});
 }
 
+// Small blocks, and some whose messages come in several pieces.
+TEST_P(Roots, SizesOfBlocksAreTold) {
+  for (const std::size_t count : {4, 100'000}) {
+    const std::string said = told_to_each(GetParam(), 2, [&](Communicator& c) {
+      const std::size_t block = c.rank() == 0 ? count : 2 * count;
+      std::vector<float> in(2 * block), out(2 * block);
+      const std::array counts = {block, block};
+      c.all_to_all_v(in, counts, std::span(out), counts);
+      c.barrier();
+    });
+    expect_on_each(said, 2,
+                   {fmt::format("operation 1, all_to_all_v of {} f32", 2 * count),
+                    fmt::format("operation 1, all_to_all_v of {} f32", 4 * count)});
+  }
+}
+
+TEST_P(Roots, SumsOfBlocksAreTold) {
+  const std::string said = told_to_each(GetParam(), 2, [](Communicator& c) {
+    const std::array<std::size_t, 2> counts = {3, c.rank() == 0 ? 4U : 5U};
+    std::vector<float> in(counts.at(static_cast<std::size_t>(c.rank()))), out(counts[0] + counts[1]);
+    c.all_gather_v(in, std::span(out), counts);
+    c.barrier();
+  });
+  expect_on_each(said, 2, {"operation 1, all_gather_v of 7 f32", "operation 1, all_gather_v of 8 f32"});
+}
+
 // A rank that only sends may be several operations ahead of the others, and these may be ahead of it.
 TEST_P(Roots, WhoIsEarlyIsNotTakenForAnother) {
   const int rounds = across_hosts(GetParam()) ? 300 : 2000;
