@@ -154,6 +154,7 @@ void record_alone(benchmark::State& state) {
   ccl::FlightRecorder recorder;
   for (auto _ : state) {
     recorder.begin().operation = 1;
+    recorder.show();
     recorder.end();
   }
 }

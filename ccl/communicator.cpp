@@ -125,8 +125,8 @@ std::size_t Communicator::memory_bytes() const {
 std::string Communicator::dump() const { return state_->dump_file.text(); }
 
 LastRun Communicator::last() const {
-  const FlightRecorderEntry* const r = state_->recorder.last_at(TimestampClock::now());
-  if (r == nullptr) return {};
+  const std::optional<FlightRecorderEntry> r = state_->recorder.last_at(TimestampClock::now());
+  if (!r) return {};
   return {r->native, r->not_native != nullptr ? *r->not_native : ""};
 }
 

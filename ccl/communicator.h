@@ -1,5 +1,5 @@
 // A communicator: a group of ranks and their collectives. All its ranks make the same calls in the same order. A rank's
-// threads may call it in turn, but not at the same time, except abort() and error().
+// threads may call it in turn, but not at the same time, except abort(), error(), memory_bytes(), dump() and last().
 // An operation runs on a stream. Without one it runs in the calling thread and is complete when the call returns.
 // Errors are thrown by the call or by Stream::synchronize(): PeerLost, Mismatch, Aborted, or invalid_argument for a bad
 // argument. After any of the first three, or any error from a stream, only shrink(), abort() and error() are useful.

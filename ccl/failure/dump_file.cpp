@@ -157,8 +157,8 @@ void DumpFile::decide(bool asked_for, std::vector<PendingMessage>&& pending) {
   }
   if ((told_to_end || (asked_for && !failure_)) && asked.moment != 0 && recorder_.tells_of(asked.moment))
     moment = asked.moment;
-  const FlightRecorderEntry* const last = recorder_.last_at(moment);
-  const bool under_way = last != nullptr && (last->ended == 0 || last->ended > moment);
+  const std::optional<FlightRecorderEntry> last = recorder_.last_at(moment);
+  const bool under_way = last && (last->ended == 0 || last->ended > moment);
   if (under_way && last->division == nullptr && last->ended == 0)
     d.pending = std::move(pending);
   else
@@ -212,6 +212,7 @@ ScopedSplitRecord::ScopedSplitRecord(DumpFile& file, FlightRecorder& recorder, c
   const std::lock_guard lock(file_.mutex_);
   FlightRecorderEntry& r = recorder_.begin();
   r = {.operation = operation, .began = r.began, .division = what};
+  recorder_.show();
   file_.division_failure_.reset();
   file_.division_lost_ = false;
   file_.dividing_ = true;

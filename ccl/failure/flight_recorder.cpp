@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <map>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -78,29 +79,47 @@ std::int64_t TimestampClock::since_epoch_ns(std::uint64_t moment) const {
   return first_ns_ + static_cast<std::int64_t>(since_first * passed / std::max(ticks, 1.0));
 }
 
-const FlightRecorderEntry* FlightRecorder::collective(std::uint64_t operation) const {
-  for (std::uint64_t i = begun_; i-- > (begun_ < kept ? 0 : begun_ - kept);)
-    if (const FlightRecorderEntry& r = ring_[i % kept];
-        r.operation == operation && r.points == 0 && r.division == nullptr)
-      return &r;
-  return nullptr;
+std::optional<FlightRecorderEntry> SharedRecorderEntry::read(std::uint64_t number) const {
+  for (;;) {
+    const std::uint64_t version = version_.load(std::memory_order_acquire);
+    if (version % 2 != 0 || number_.load(std::memory_order_relaxed) != number) return std::nullopt;
+    std::array<std::uint64_t, words> values;
+    for (std::size_t i = 0; i < words; ++i) values[i] = words_[i].load(std::memory_order_relaxed);
+    std::atomic_thread_fence(std::memory_order_acquire);
+    if (version_.load(std::memory_order_relaxed) == version) return std::bit_cast<FlightRecorderEntry>(values);
+  }
 }
 
-const FlightRecorderEntry* FlightRecorder::last_at(std::uint64_t moment) const {
-  for (std::uint64_t i = begun_; i-- > (begun_ < kept ? 0 : begun_ - kept);)
-    if (const FlightRecorderEntry& r = ring_[i % kept]; r.began <= moment) return &r;
-  return nullptr;
+std::uint64_t FlightRecorder::oldest() const {
+  const std::uint64_t begun = begun_.load(std::memory_order_relaxed);
+  return begun < kept ? 0 : begun - kept;
+}
+
+std::optional<FlightRecorderEntry> FlightRecorder::collective(std::uint64_t operation) const {
+  for (std::uint64_t i = begun_.load(std::memory_order_relaxed), first = oldest(); i-- > first;)
+    if (const auto r = entry(i); r && r->operation == operation && r->points == 0 && r->division == nullptr) return r;
+  return std::nullopt;
+}
+
+std::optional<FlightRecorderEntry> FlightRecorder::last_at(std::uint64_t moment) const {
+  for (std::uint64_t i = begun_.load(std::memory_order_relaxed), first = oldest(); i-- > first;)
+    if (const auto r = entry(i); r && r->began <= moment) return r;
+  return std::nullopt;
+}
+
+bool FlightRecorder::tells_of(std::uint64_t moment) const {
+  if (begun_.load(std::memory_order_relaxed) <= kept) return true;
+  const auto r = entry(oldest());
+  return r && r->began <= moment;
 }
 
 std::string FlightRecorder::dump(const RankDump& of, std::uint64_t moment, std::chrono::milliseconds timeout) const {
+  std::uint64_t begun = oldest();
+  std::map<std::uint64_t, FlightRecorderEntry> then;  // by number; read at once, as they may soon be overwritten
+  for (std::uint64_t i = begun, end = begun_.load(std::memory_order_relaxed); i < end; ++i)
+    if (const auto r = entry(i); r && r->began <= moment) then.emplace(i, *r), begun = i + 1;
   json entries = json::array();
-  std::uint64_t begun = begun_;
-  for (std::uint64_t i = begun_ < kept ? 0 : begun_ - kept; i < begun_; ++i) {
-    const FlightRecorderEntry& r = ring_[i % kept];
-    if (r.began > moment) {
-      begun = i;
-      break;
-    }
+  for (const auto& [i, r] : then) {
     const bool ended = r.ended != 0 && r.ended <= moment;
     const std::int64_t began_ns = moments_.since_epoch_ns(r.began);
     json entry = entry_of(r, of);

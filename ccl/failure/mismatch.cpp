@@ -42,8 +42,8 @@ Mismatch called(Rank other, const RankActivity& theirs, Rank rank, const RankAct
 // This rank's call with that operation number; none: the recorder no longer has it.
 std::optional<RankActivity> call_of(const FlightRecorder& past, const RankActivity& mine, std::uint64_t operation) {
   if (counted(mine) && mine.operation == operation) return mine;
-  const FlightRecorderEntry* const r = past.collective(operation);
-  if (r == nullptr) return std::nullopt;
+  const std::optional<FlightRecorderEntry> r = past.collective(operation);
+  if (!r) return std::nullopt;
   return RankActivity{.operation = operation,
                       .count = r->count,
                       .root = r->root,
@@ -76,8 +76,8 @@ Mismatch difference(const Transport& t, const FlightRecorder& past, const RankAc
   const RankActivity theirs = t.activity(other);
   if (const auto own = call_of(past, mine, operation_of(mark, mine.operation))) {
     if (differ(*own, theirs)) return called(other, theirs, t.rank(), *own);
-    const FlightRecorderEntry* const recorded = past.collective(own->operation);
-    if (const auto sent = with_another_root(*own, recorded != nullptr ? recorded->schedule : 0, mark, t.ranks()))
+    const std::optional<FlightRecorderEntry> recorded = past.collective(own->operation);
+    if (const auto sent = with_another_root(*own, recorded ? recorded->schedule : 0, mark, t.ranks()))
       return called(other, *sent, t.rank(), *own);
   }
   for (Rank r = 0; r < t.ranks(); ++r)

@@ -102,10 +102,12 @@ void Communicator::State::begin(Record record) {
     executor.begin(bound_);
   } catch (...) {
     record();
+    recorder.show();
     failure.tell(std::current_exception());
     std::rethrow_exception(fail_open(std::current_exception()));
   }
   record();
+  recorder.show();
 }
 
 void Communicator::State::open(const Call& c, bool in_place, const CallPlan* planned) {

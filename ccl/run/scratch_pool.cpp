@@ -14,7 +14,7 @@ constexpr std::size_t most_own = std::size_t{64} << 10;
 }  // namespace
 
 void* ScratchBuffer::of(std::size_t bytes) {
-  if (bytes <= bytes_) return data_;
+  if (bytes <= this->bytes()) return data_;
   device_.release(std::exchange(data_, nullptr));
   bytes_ = 0;
   data_ = device_.allocate(bytes, "scratch of communicators");
@@ -53,7 +53,7 @@ void ScratchPool::give(std::unique_ptr<ScratchBuffer> room) {
 void* BorrowedScratch::of(std::size_t bytes) {
   if (bytes <= most_own) return own_.of(bytes);
   if (!lent_) lent_ = pool_->take(bytes);
-  most_ = std::max(most_, bytes);
+  if (bytes > most_.load(std::memory_order_relaxed)) most_.store(bytes, std::memory_order_relaxed);
   return lent_->of(bytes);
 }
 

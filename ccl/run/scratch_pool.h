@@ -2,6 +2,7 @@
 // borrowed from the device's pool, so a process needs only as many as run at the same time.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -18,12 +19,12 @@ class ScratchBuffer {
   ScratchBuffer(const ScratchBuffer&) = delete;
   ScratchBuffer& operator=(const ScratchBuffer&) = delete;
   void* of(std::size_t bytes);
-  std::size_t bytes() const { return bytes_; }
+  std::size_t bytes() const { return bytes_.load(std::memory_order_relaxed); }  // from any thread
 
  private:
   device::Device& device_;
   void* data_ = nullptr;
-  std::size_t bytes_ = 0;
+  std::atomic<std::size_t> bytes_ = 0;
 };
 
 // Shared by all communicators of a device; destroyed with the last of them.
@@ -48,13 +49,14 @@ class BorrowedScratch {
   void end() {  // of the operation
     if (lent_) pool_->give(std::move(lent_));
   }
-  std::size_t bytes() const { return own_.bytes() + most_; }  // its own, and the most that it borrowed
+  // Its own, and the most that it borrowed; from any thread.
+  std::size_t bytes() const { return own_.bytes() + most_.load(std::memory_order_relaxed); }
 
  private:
   ScratchBuffer own_;
   std::shared_ptr<ScratchPool> pool_;
   std::unique_ptr<ScratchBuffer> lent_;
-  std::size_t most_ = 0;  // bytes borrowed
+  std::atomic<std::size_t> most_ = 0;  // bytes borrowed
 };
 
 }  // namespace trellis::ccl

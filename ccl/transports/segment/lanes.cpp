@@ -172,6 +172,7 @@ void SharedTransport::LaneReceiver::fetch(Receiving& r, const PeerMemoryAccess::
     return;
   }
   bounce_.resize(bounce_bytes);
+  bounced_.store(bounce_bytes, std::memory_order_relaxed);
   for (std::size_t at = 0; at < bytes; at += bounce_bytes) {
     const std::size_t piece = std::min(bounce_bytes, bytes - at);
     reach_.fetch(from_, place, at, bounce_.data(), piece);

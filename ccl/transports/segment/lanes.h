@@ -1,6 +1,7 @@
 // Sender and receiver of one lane, over a segment's ring of cells.
 #pragma once
 
+#include <atomic>
 #include <vector>
 
 #include "ccl/transports/segment/shared_transport.h"
@@ -38,7 +39,7 @@ class SharedTransport::LaneReceiver : public Receiver {
   bool advance(Receiving&) override;
   bool could_advance() const { return waiting_ && arrived(); }
   std::uint32_t received() const { return got_; }  // number of cells received
-  std::size_t memory_bytes() const { return sizeof *this + bounce_.capacity(); }
+  std::size_t memory_bytes() const { return sizeof *this + bounced_.load(std::memory_order_relaxed); }
 
  private:
   const LaneCell& next() const { return ring_.cells[got_ % ring_cells]; }
@@ -58,7 +59,8 @@ class SharedTransport::LaneReceiver : public Receiver {
   const Rank from_;
   std::uint32_t got_ = 0;
   bool waiting_ = false;
-  std::vector<std::byte> bounce_;  // for data that this rank cannot map and that must be processed
+  std::vector<std::byte> bounce_;         // for data that this rank cannot map and that must be processed
+  std::atomic<std::size_t> bounced_ = 0;  // its bytes, which another thread may count
 };
 
 }  // namespace trellis::ccl

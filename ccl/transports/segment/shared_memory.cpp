@@ -13,6 +13,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <mutex>
 #include <system_error>
 #include <utility>
 
@@ -185,6 +186,7 @@ class OtherProcesses : public PeerMemoryAccess {
     Peer& p = peer(r);
     const pid_t pid = segment_.area(r).pid.load(std::memory_order_acquire);
     if (pid == 0 || pid == getpid()) return true;
+    const std::lock_guard lock(processes_);
     if (!p.process) p.process = ProcessHandle::of(pid);
     return p.process->runs();
   }
@@ -238,6 +240,7 @@ class OtherProcesses : public PeerMemoryAccess {
   device::Device& device_;
   Rank rank_;
   bool fetches_;
+  std::mutex processes_;  // guards Peer::process: another thread asks when a signal's dump is written during a split
   std::vector<Peer> peers_;
 };
 
