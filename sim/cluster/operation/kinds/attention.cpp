@@ -3,6 +3,7 @@
 // over pairs holds a tile of 128 keys and moves all queries; a head that is narrower than the array wastes the rest.
 #include <cmath>
 
+#include "schedule/graph/attention_arrays.h"
 #include "sim/cluster/operation/element_passes.h"
 
 namespace trellis::sim {
@@ -42,7 +43,7 @@ EngineTimes forward(const OperationShape& s, const EngineRates& e) {
                          : s.flash ? 2.0
                                    : 4.0,
                .scalar = 1,
-               .spilled = s.flash ? 0.0 : 2.0,
+               .spilled = schedule::pair_passes(s).forward,
                .reads = 2,
                .writes = 2,
                .products = 2});
@@ -53,7 +54,7 @@ EngineTimes backward(const OperationShape& s, const EngineRates& e) {
               {.tensor = s.flash ? 8.0 : 6.0,
                .vector = s.flash ? 4.0 : 5.0,
                .scalar = s.flash ? 2.0 : 1.0,
-               .spilled = s.flash ? 0.0 : 5.0,
+               .spilled = schedule::pair_passes(s).backward,
                .reads = 4,
                .writes = 4,
                .products = 5});
