@@ -14,7 +14,7 @@ namespace trellis::train {
 
 struct Proof {
   std::string fault;                             // empty: proved; or why not, or why the configuration does not fit
-  std::vector<schedule::PeakMemory> peaks = {};  // of one rank of each class, in the order of classes_of()
+  std::vector<schedule::PeakMemory> peaks = {};  // on this machine, of one rank of each class, as classes_of()
   double seconds = 0;                            // how long making it took
   bool remembered = false;                       // it came from the cache
 };

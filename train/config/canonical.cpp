@@ -56,7 +56,7 @@ std::string text(const ExpertsConfig& e) {
 std::string canonical(const StepConfig& c, Rank world) {
   const auto& [name, seed, model, experts, strategy, optimizer, schedule, lora, precision, recompute, layers, micro,
                global, length, wiring, bf16_sums, flash, cut] = c;
-  // The name, the learning rate's schedule and flash change nothing of what is laid out.
+  // The name and the learning rate's schedule change nothing of what is laid out, flash nothing of what runs here.
   static_cast<void>(name), static_cast<void>(schedule), static_cast<void>(flash);
   return fmt::format(
       "ranks {}\n{}{}{}{}{}precision {}\nrecompute {} {}\nbatch {} {} {}\nwiring {}\nsums {}\nseed {}\ncut {}\n", world,

@@ -59,7 +59,7 @@ struct StepConfig {
   std::size_t micro_batch_size = 1, global_batch_size = 1, seq_length = 32;
   Wiring wiring = Wiring::plain;
   bool bf16_sums = false;        // sums over the tensor axis are in the activations' type, not in f32
-  bool flash_attention = false;  // on the accelerator; here only prices depend on it
+  bool flash_attention = false;  // on the accelerator; its prices and memory depend on it, nothing here
   bool cut_attention = false;    // tokens attend only to their own document of a sample
 
   // Positions of a sequence that a rank has.

@@ -12,6 +12,7 @@
 #include "kernels/layers/rotary.h"
 #include "kernels/types/fnv1a.h"
 #include "train/layers/arithmetic.h"
+#include "train/layers/attention/accelerator_arrays.h"
 #include "train/layers/attention/attention_core.h"
 #include "train/layers/attention/context_attention.h"
 #include "train/layers/head_share.h"
@@ -197,12 +198,15 @@ schedule::OperationShape Attention::Share::core_shape(const char* kind, DType ty
 TensorId Attention::Share::core(Writer& w, Saved& s) const {
   if (part_.ranks > 1)
     return over_context(options_, shape_, part_)
-        .forward(w, {s.q, s.k, s.v, s.starts, [d = dropping(s)](const StepInputs& now) { return d.at(now); }}, s.logs);
+        .forward(w, {s.q, s.k, s.v, s.starts, [d = dropping(s)](const StepInputs& now) { return d.at(now); }}, s.core);
   const Tensor like = w.tensor(s.q);
   const TensorId out = w.tensor("attended", like.type, like.rows, like.columns);
   const TensorId scratch = w.tensor("scores", DType::f32, attention_scratch(shape_), 1, Category::scratch);
-  w.compute("attention", with_starts({s.q, s.k, s.v}, s), {out, scratch}, shape_.flops(),
-            core_shape("attention", like.type),
+  const schedule::OperationShape priced = core_shape("attention", like.type);
+  s.core.pairs = {accelerator_arrays(w, priced, like.type, PairArrays::kept)};
+  std::vector<TensorId> writes{out, scratch};
+  writes.insert(writes.end(), s.core.pairs[0].begin(), s.core.pairs[0].end());
+  w.compute("attention", with_starts({s.q, s.k, s.v}, s), std::move(writes), shape_.flops(), priced,
             [=, s = s, type = like.type, shape = shape_, d = dropping(s)](const Memory& at, const StepInputs& now) {
               attention(type, shape, at.at(s.q), at.at(s.k), at.at(s.v), at.at(out), at.as<float>(scratch),
                         at.threads(), d.at(now), starts_of(at, s));
@@ -240,7 +244,10 @@ TensorId Attention::Share::forward(Writer& w, TensorId x, Saved& saved) const {
   turn(w, saved.q, shape_.heads, false);
   turn(w, saved.k, shape_.kv_heads, false);
   const TensorId out = options_.cached > 0 ? cached_core(w, saved) : core(w, saved);
-  if (!options_.recompute_core) saved.out = out;
+  if (options_.recompute_core)
+    saved.core = {};
+  else
+    saved.out = out;
   return output_.forward(w, out);
 }
 
@@ -248,13 +255,17 @@ std::array<TensorId, 3> Attention::Share::core_gradient(Writer& w, TensorId dout
   if (part_.ranks > 1)
     return over_context(options_, shape_, part_)
         .backward(w, {s.q, s.k, s.v, s.starts, [d = dropping(s)](const StepInputs& now) { return d.at(now); }}, dout,
-                  out, s.logs);
+                  out, s.core);
   const Tensor q = w.tensor(s.q), k = w.tensor(s.k);
   const TensorId dq = w.tensor("dq", q.type, q.rows, q.columns);
   const TensorId dk = w.tensor("dk", k.type, k.rows, k.columns), dv = w.tensor("dv", k.type, k.rows, k.columns);
   const TensorId scratch = w.tensor("scores", DType::f32, attention_gradient_scratch(shape_), 1, Category::scratch);
-  w.compute("attention_gradient", with_starts({dout, s.q, s.k, s.v}, s), {dq, dk, dv, scratch}, 2.5 * shape_.flops(),
-            core_shape("attention_gradient", q.type),
+  const schedule::OperationShape priced = core_shape("attention_gradient", q.type);
+  std::vector<TensorId> reads = with_starts({dout, s.q, s.k, s.v}, s);
+  reads.insert(reads.end(), s.core.pairs[0].begin(), s.core.pairs[0].end());
+  std::vector<TensorId> writes = accelerator_arrays(w, priced, q.type, PairArrays::of_backward);
+  writes.insert(writes.begin(), {dq, dk, dv, scratch});
+  w.compute("attention_gradient", std::move(reads), std::move(writes), 2.5 * shape_.flops(), priced,
             [=, type = q.type, shape = shape_, d = dropping(s)](const Memory& at, const StepInputs& now) {
               attention_gradient(type, shape, at.at(dout), at.at(s.q), at.at(s.k), at.at(s.v), at.at(dq), at.at(dk),
                                  at.at(dv), at.as<float>(scratch), at.threads(), d.at(now), starts_of(at, s));

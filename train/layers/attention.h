@@ -8,6 +8,7 @@
 #include <string>
 
 #include "train/config/config.h"
+#include "train/layers/attention/kept_core.h"
 #include "train/layers/linear.h"
 #include "train/layers/norm.h"
 
@@ -43,7 +44,7 @@ struct AttentionOptions {
   const char* names[4] = {"q_proj", "k_proj", "v_proj", "o_proj"};
   double dropout = 0;  // of the probabilities
   std::uint64_t seed = 0;
-  bool flash = false;           // flash attention on the accelerator; only the core's price depends on it
+  bool flash = false;           // on the accelerator; the core's price and memory there depend on it
   bool ring = true;             // keys and values travel around the context axis as a ring; false: they are gathered
   bool recompute_core = false;  // keep q, k and v, and recompute the core's output for the backward pass
   std::size_t cached = 0;       // positions of the key/value cache; StepInputs::step is the position of the run's first
@@ -57,7 +58,7 @@ class Attention {
     std::size_t number = 0;       // the micro-batch's number in the step, which decides what dropout drops
     TensorId starts = no_tensor;  // where attention is cut: the first position that each row sees
     Norm::Saved q_norm = {}, k_norm = {};
-    TensorId logs = no_tensor;  // with a context axis: the logs of ContextAttention
+    KeptCore core = {};
   };
 
   Attention(Writer&, Parameters&, const std::string& name, const AttentionOptions&);

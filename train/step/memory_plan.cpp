@@ -57,6 +57,9 @@ class Gaps {
   std::size_t end_;
 };
 
+// Whether a tensor has a place here from its first operation to its last.
+bool has_life(Category c) { return !lasting(c) && c != Category::accelerator; }
+
 struct Life {
   std::size_t first = never, last = 0;
 };
@@ -89,7 +92,7 @@ MemoryPlan plan_memory(const StepProgram& p, ParameterStorage lasting_ones) {
     const auto each = [&](const auto& body) {
       for (const auto* list : {&p.operations[i].reads, &p.operations[i].writes})
         for (TensorId id : *list)
-          if (const auto t = static_cast<std::size_t>(id); !lasting(p.tensors[t].category)) body(t);
+          if (const auto t = static_cast<std::size_t>(id); has_life(p.tensors[t].category)) body(t);
     };
     std::vector<std::size_t> born, dead;
     each([&](std::size_t t) {

@@ -5,7 +5,8 @@
 namespace trellis::train {
 
 std::string_view name(Category c) {
-  return text::word_of(c, {"parameters", "gradients", "masters", "moments", "inputs", "activations", "scratch"});
+  return text::word_of(
+      c, {"parameters", "gradients", "masters", "moments", "inputs", "activations", "scratch", "accelerator"});
 }
 
 std::string_view name(Exchange::Kind k) {
@@ -33,7 +34,8 @@ schedule::OperationShape fused_over(std::string_view kind, const Tensor& t) {
 double StepProgram::bytes_touched(const Operation& o) const {
   double bytes = 0;
   for (const auto* list : {&o.reads, &o.writes})
-    for (TensorId t : *list) bytes += static_cast<double>(tensor(t).bytes());
+    for (TensorId t : *list)
+      if (tensor(t).category != Category::accelerator) bytes += static_cast<double>(tensor(t).bytes());
   return bytes;
 }
 

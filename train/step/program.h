@@ -13,9 +13,9 @@
 namespace trellis::train {
 
 // What memory is used for. Those up to `input` are kept from step to step; the others live from their first operation
-// to their last.
-enum class Category : std::uint8_t { parameter, gradient, master, moment, input, activation, scratch };
-inline constexpr std::size_t category_count = 7;
+// to their last. accelerator: what an accelerator holds and this machine never does, so that it has no place here.
+enum class Category : std::uint8_t { parameter, gradient, master, moment, input, activation, scratch, accelerator };
+inline constexpr std::size_t category_count = 8;
 std::string_view name(Category);
 constexpr bool lasting(Category c) { return c <= Category::input; }
 
@@ -78,7 +78,7 @@ struct StepProgram {
   std::vector<Operation> operations;
 
   const Tensor& tensor(TensorId t) const { return tensors[static_cast<std::size_t>(t)]; }
-  double bytes_touched(const Operation&) const;  // read and written
+  double bytes_touched(const Operation&) const;  // read and written here
   // The sum of count x element size over all transfers. Where a collective divides a buffer among the group, count is
   // that of one shard; for all_to_all_v, it is what each rank is expected to get.
   double bytes_exchanged(const Operation&) const;

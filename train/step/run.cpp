@@ -99,7 +99,9 @@ Runner::Found Runner::first_not_finite(const StepInputs& now) {
 bool Runner::finite(const Operation& o) const {
   for (TensorId id : o.writes) {
     const Tensor& t = program_.tensor(id);
-    if (t.category == Category::scratch || t.bounded || !kernels::is_float(t.type)) continue;
+    if (t.category == Category::scratch || t.category == Category::accelerator || t.bounded ||
+        !kernels::is_float(t.type))
+      continue;
     const auto* const bytes = static_cast<const std::byte*>(at(id));
     for (std::size_t i = 0; i < t.elements(); ++i)
       if (!std::isfinite(kernels::load(t.type, bytes + i * kernels::size_of(t.type)))) return false;

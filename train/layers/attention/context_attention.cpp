@@ -1,6 +1,7 @@
 #include "train/layers/attention/context_attention.h"
 
 #include "train/layers/arithmetic.h"
+#include "train/layers/attention/accelerator_arrays.h"
 
 namespace trellis::train {
 namespace {
@@ -69,14 +70,18 @@ int ContextAttention::pass_on(Writer& w, const char* name, const std::array<Tens
 
 // Computes attention to the keys of `parts` parts, from part number `first` on, and joins the results to out and logs.
 void ContextAttention::attend(Writer& w, const Inputs& in, TensorId k, TensorId v, Rank first, Rank parts, TensorId out,
-                              TensorId logs) const {
+                              KeptCore& kept) const {
+  const TensorId logs = kept.logs;
   const DType type = w.tensor(in.q).type;
   const TensorId scratch = w.tensor("scores", DType::f32, attention_part_scratch(part(first)), 1, Category::scratch);
   std::vector<TensorId> reads{in.q, k, v};
   if (in.starts != no_tensor) reads.push_back(in.starts);
   if (first > 0) reads.insert(reads.end(), {out, logs});
-  w.compute("attention", std::move(reads), {out, logs, scratch}, flops(static_cast<std::size_t>(parts)),
-            operation("attention", type, static_cast<std::size_t>(parts)),
+  const schedule::OperationShape priced = operation("attention", type, static_cast<std::size_t>(parts));
+  kept.pairs.push_back(accelerator_arrays(w, priced, type, PairArrays::kept));
+  std::vector<TensorId> writes{out, logs, scratch};
+  writes.insert(writes.end(), kept.pairs.back().begin(), kept.pairs.back().end());
+  w.compute("attention", std::move(reads), std::move(writes), flops(static_cast<std::size_t>(parts)), priced,
             [=, own = *this](const Memory& at, const StepInputs& now) {
               for (Rank step = first; step < first + parts; ++step) {
                 const PartialAttention a = own.part(step);
@@ -88,41 +93,46 @@ void ContextAttention::attend(Writer& w, const Inputs& in, TensorId k, TensorId 
             });
 }
 
-TensorId ContextAttention::forward(Writer& w, const Inputs& in, TensorId& logs) const {
+TensorId ContextAttention::forward(Writer& w, const Inputs& in, KeptCore& kept) const {
   const Tensor q = w.tensor(in.q);
   const TensorId out = w.tensor("joined", DType::f32, q.rows, q.columns);
-  logs = w.tensor("log_sums", DType::f32, q.rows, shape.heads);
+  kept = {.logs = w.tensor("log_sums", DType::f32, q.rows, shape.heads)};
   if (!ring) {
     const Gathered all = gathered(w, in);
-    attend(w, in, all.k, all.v, 0, own.ranks, out, logs);
+    attend(w, in, all.k, all.v, 0, own.ranks, out, kept);
   }
   std::array<TensorId, 2> here{in.k, in.v}, next{};
   for (Rank step = 0; ring && step < own.ranks; ++step, here = next) {
     const bool last = step + 1 == own.ranks;
     const int ticket = last ? 0 : pass_on(w, "pass_on", here, next);
-    attend(w, in, here[0], here[1], step, 1, out, logs);
+    attend(w, in, here[0], here[1], step, 1, out, kept);
     if (!last) w.wait(ticket);
   }
   return cast_to(w, "attended", out, q.type);
 }
 
-// Computes the gradients for `parts` parts, from part number `first` on. known: dout, logs, offsets. to: dq, dk, dv.
+// Computes the gradients for `parts` parts, from part number `first` on. to: dq, dk, dv.
 void ContextAttention::differentiate(Writer& w, const Inputs& in, TensorId k, TensorId v, Rank first, Rank parts,
-                                     const std::array<TensorId, 3>& known, const std::array<TensorId, 3>& to) const {
+                                     const Known& known, const std::array<TensorId, 3>& to) const {
   const DType type = w.tensor(in.q).type;
   const TensorId scratch = w.tensor("scores", DType::f32, attention_part_scratch(part(first)), 1, Category::scratch);
-  std::vector<TensorId> reads{in.q, k, v, known[0], known[1], known[2]};
+  std::vector<TensorId> reads{in.q, k, v, known.dout, known.logs, known.offsets};
+  const std::vector<TensorId>& pairs = known.pairs[static_cast<std::size_t>(first)];
+  reads.insert(reads.end(), pairs.begin(), pairs.end());
   if (in.starts != no_tensor) reads.push_back(in.starts);
   if (first > 0) reads.push_back(to[0]);
-  w.compute("attention_gradient", std::move(reads), {to[0], to[1], to[2], scratch},
-            2.5 * flops(static_cast<std::size_t>(parts)),
-            operation("attention_gradient", type, static_cast<std::size_t>(parts)),
-            [=, own = *this](const Memory& at, const StepInputs& now) {
+  const schedule::OperationShape priced = operation("attention_gradient", type, static_cast<std::size_t>(parts));
+  std::vector<TensorId> writes = accelerator_arrays(w, priced, type, PairArrays::of_backward);
+  writes.insert(writes.begin(), {to[0], to[1], to[2], scratch});
+  w.compute("attention_gradient", std::move(reads), std::move(writes), 2.5 * flops(static_cast<std::size_t>(parts)),
+            priced,
+            [=, own = *this, dout = known.dout, logs = known.logs, offsets = known.offsets](const Memory& at,
+                                                                                            const StepInputs& now) {
               for (Rank step = first; step < first + parts; ++step) {
                 const PartialAttention a = own.part(step);
                 const std::size_t before = rows_before(a, parts);
-                attention_part_gradient(type, a, at.at(known[0]), at.at(in.q), shifted(at, k, type, before),
-                                        shifted(at, v, type, before), at.as<float>(known[1]), at.as<float>(known[2]),
+                attention_part_gradient(type, a, at.at(dout), at.at(in.q), shifted(at, k, type, before),
+                                        shifted(at, v, type, before), at.as<float>(logs), at.as<float>(offsets),
                                         at.as<float>(to[0]), at.as<float>(to[1]) + before, at.as<float>(to[2]) + before,
                                         at.as<float>(scratch), at.threads(), in.drops(now),
                                         in.starts == no_tensor ? nullptr : at.as<std::int32_t>(in.starts));
@@ -131,7 +141,7 @@ void ContextAttention::differentiate(Writer& w, const Inputs& in, TensorId k, Te
 }
 
 std::array<TensorId, 3> ContextAttention::backward(Writer& w, const Inputs& in, TensorId dout, TensorId out,
-                                                   TensorId logs) const {
+                                                   const KeptCore& kept) const {
   const Tensor q = w.tensor(in.q), kv = w.tensor(in.k);
   const TensorId offsets = w.tensor("offsets", DType::f32, q.rows, shape.heads);
   w.compute("offsets", {dout, out}, {offsets}, 2.0 * static_cast<double>(q.elements()), fused_over("reduce", q),
@@ -142,7 +152,7 @@ std::array<TensorId, 3> ContextAttention::backward(Writer& w, const Inputs& in, 
     return w.tensor(name, DType::f32, kv.rows * parts, kv.columns);
   };
   const TensorId dq = w.tensor("dq", DType::f32, q.rows, q.columns);
-  const std::array<TensorId, 3> known{dout, logs, offsets};
+  const Known known{dout, kept.logs, offsets, kept.pairs};
   std::array<TensorId, 2> gradients{};  // of keys and of values
   if (ring) {
     std::array<TensorId, 2> here{in.k, in.v}, next{}, added{};

@@ -8,6 +8,7 @@
 #include <functional>
 #include <vector>
 
+#include "train/layers/attention/kept_core.h"
 #include "train/layers/attention/partial_attention.h"
 #include "train/step/writer.h"
 
@@ -26,24 +27,26 @@ struct ContextAttention {
   };
   // The core of this rank's queries and the keys of so many ranks, as an operation that is priced.
   schedule::OperationShape operation(const char* kind, DType, std::size_t parts) const;
-  // The result, and in `logs` what the backward pass needs of it.
-  TensorId forward(Writer&, const Inputs&, TensorId& logs) const;
+  TensorId forward(Writer&, const Inputs&, KeptCore&) const;
   // dq, dk, dv
-  std::array<TensorId, 3> backward(Writer&, const Inputs&, TensorId dout, TensorId out, TensorId logs) const;
+  std::array<TensorId, 3> backward(Writer&, const Inputs&, TensorId dout, TensorId out, const KeptCore&) const;
 
  private:
   struct Gathered {
     TensorId k, v;
+  };
+  struct Known {
+    TensorId dout, logs, offsets;
+    std::vector<std::vector<TensorId>> pairs;
   };
   PartialAttention part(Rank step) const;
   std::size_t ranks() const { return static_cast<std::size_t>(own.ranks); }
   double flops(std::size_t parts) const;
   Gathered gathered(Writer&, const Inputs&) const;
   int pass_on(Writer&, const char* name, const std::array<TensorId, 2>& from, std::array<TensorId, 2>& to) const;
-  void attend(Writer&, const Inputs&, TensorId k, TensorId v, Rank first, Rank parts, TensorId out,
-              TensorId logs) const;
-  void differentiate(Writer&, const Inputs&, TensorId k, TensorId v, Rank first, Rank parts,
-                     const std::array<TensorId, 3>& known, const std::array<TensorId, 3>& to) const;
+  void attend(Writer&, const Inputs&, TensorId k, TensorId v, Rank first, Rank parts, TensorId out, KeptCore&) const;
+  void differentiate(Writer&, const Inputs&, TensorId k, TensorId v, Rank first, Rank parts, const Known&,
+                     const std::array<TensorId, 3>& to) const;
 };
 
 }  // namespace trellis::train
