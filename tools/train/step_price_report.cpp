@@ -122,8 +122,12 @@ std::string goodput_words(const sim::GoodputInputs& f, double step) {
 
 std::string memory_words(const PricedStep& p) {
   const auto most = static_cast<double>(p.most_memory().bytes);
-  return fmt::format("{} of {} a rank{}", sim::bytes_words(most), sim::bytes_words(p.memory_of_rank),
-                     p.fits() ? "" : ": does NOT fit");
+  std::string words = fmt::format("{} of {} a rank{}", sim::bytes_words(most), sim::bytes_words(p.memory_of_rank),
+                                  p.fits() ? "" : ": does NOT fit");
+  if (const double pairs = attention_pairs(p.most_memory()); pairs > 0)
+    words += fmt::format("; {} of it are attention's pairs, none with model.fusions.flash_attention",
+                         sim::bytes_words(pairs));
+  return words;
 }
 
 }  // namespace
@@ -204,6 +208,7 @@ std::string step_json(const PricedStep& p, const sim::Machine& machine) {
                              {"tokens_per_second", static_cast<double>(p.tokens()) / seconds},
                              {"mfu", p.mfu()},
                              {"memory_bytes", p.most_memory().bytes},
+                             {"attention_pairs_bytes", attention_pairs(p.most_memory())},
                              {"memory_of_rank_bytes", p.memory_of_rank},
                              {"fits", p.fits()},
                              {"routing", train::routing_words(p.config)},

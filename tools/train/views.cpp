@@ -99,7 +99,9 @@ void add_show(CLI::App& app, Options& o) {
       "Sent is what a rank puts on the wire: of a reduce_scatter or all_gather a shard for each other rank of the "
       "group,\n"
       "of an all_reduce both, of a pipeline's message all of it. The bubble is the pipeline's idle time over its busy\n"
-      "time, of all ranks: (P-1)/M for equal stages under 1F1B.");
+      "time, of all ranks: (P-1)/M for equal stages under 1F1B.\n"
+      "Memory is an accelerator's: without model.fusions.flash_attention its activations have arrays of all pairs of\n"
+      "queries and keys, which `trellis train` on this machine does not hold.");
   add_job(app, o);
   app.add_flag("--json", o.json, "Print JSON");
 }

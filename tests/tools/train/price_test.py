@@ -71,6 +71,18 @@ class Price(program.Case):
                 self.assertEqual(sum(row[part] for part in parts), row["memory_bytes"])
             self.assertEqual([stage[part] for part in parts], [of[part] for part in parts])
 
+    # The first stage has four micro-batches in flight, of two layers each, and in a backward pass one array more.
+    def test_what_attention_holds_without_flash_decides_what_fits(self):
+        array = 4 * 512 * 512 * 2  # of a layer: four heads of a rank, in bf16
+        keys = {**self.piped(24), "model__fusions__flash_attention": "false"}
+        plain = self.price(**keys)
+        flash = self.price(**{**keys, "model__fusions__flash_attention": "true"})
+        self.assertEqual((plain["attention_pairs_bytes"], flash["attention_pairs_bytes"]), (9 * array, 0))
+        self.assertAlmostEqual(plain["memory_bytes"] - flash["memory_bytes"], 9 * array, delta=array)
+        between = ["--what-if", f"hbm.bytes={plain['memory_bytes'] + flash['memory_bytes']}B"]  # of two ranks
+        self.assertFalse(self.price(more=between, returncode=1, **keys)["fits"])
+        self.assertTrue(self.price(more=between, **{**keys, "model__fusions__flash_attention": "true"})["fits"])
+
     def test_what_a_machine_lacks_costs_time(self):
         keys = self.piped(12)
         usual = self.price(**keys)["time_ps"]
