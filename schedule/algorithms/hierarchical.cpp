@@ -10,6 +10,7 @@
 #include <stdexcept>
 
 #include "schedule/algorithms/algorithm.h"
+#include "schedule/algorithms/patterns/usual_level.h"
 #include "text/number_parsing.h"
 #include "text/refuse.h"
 
@@ -27,12 +28,6 @@ struct Level {
   bool last() const { return above.dims.empty(); }
 };
 
-const char* usual(Collective c, bool last) {
-  const bool ring_serves = c == all_reduce || c == reduce_scatter || c == all_gather || c == broadcast || c == reduce ||
-                           c == all_gather_v || c == reduce_scatter_v;
-  return last && ring_serves ? "ring" : "direct";
-}
-
 // "torus:2" is torus over two dimensions.
 std::pair<std::string, int> split_name(const std::string& level) {
   const auto colon = level.find(':');
@@ -43,7 +38,7 @@ std::pair<std::string, int> split_name(const std::string& level) {
 }
 
 Level lowest(const Request& r) {
-  std::string name = r.levels.empty() ? usual(r.operation.collective, r.dims.size() == 1) : r.levels.front();
+  std::string name = r.levels.empty() ? usual_level(r.operation.collective, r.dims.size() == 1) : r.levels.front();
   const auto [algorithm, count] = split_name(name);
   if (algorithm == "hierarchical")
     throw std::invalid_argument("hierarchical cannot be a level of itself: give more levels");

@@ -59,8 +59,10 @@ TEST(Hierarchical, RunsAnyAlgorithmAloneInSegments) {
 }
 
 TEST(Hierarchical, JoinsThreeLevels) {
-  for (const auto& levels : std::vector<std::vector<std::string>>{
-           {"direct", "ring", "direct"}, {"ring", "ring", "ring"}, {"two_step", "direct", "ring"}}) {
+  for (const auto& levels : std::vector<std::vector<std::string>>{{"direct", "ring", "direct"},
+                                                                  {"direct", "direct", "direct"},
+                                                                  {"ring", "ring", "ring"},
+                                                                  {"two_step", "direct", "ring"}}) {
     EXPECT_TRUE(proves({.dims = {2, 3, 2}, .levels = levels}));
     EXPECT_TRUE(proves({.dims = {3, 2, 2}, .channels = 2, .segments = 2, .levels = levels}));
   }

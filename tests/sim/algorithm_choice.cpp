@@ -186,6 +186,49 @@ TEST(AlgorithmChoice, WhatIsKeptOfSchedulesChangesNoChoice) {
   }
 }
 
+// A dimension of 1 changes nothing: one host gets the same configs by itself and as "x 1".
+TEST(UsualConfigs, DoNotDependOnADimensionOfOne) {
+  for (const auto& [one, same] : {std::pair("trn2.48xlarge", "trn2.48xlarge x 1"),
+                                  {"cores:4/torus:4x4", "cores:4/torus:4x1x4/clos:1"},
+                                  {"torus:16x8x16", "torus:16x8x1x16"},
+                                  {"cores:4/ring:4", "cores:4/torus:1/ring:4"}})
+    for (const auto collective : {all_reduce, all_gather, reduce_scatter, broadcast, all_to_all}) {
+      const Machine machines[] = {machine_named(one), machine_named(same)};
+      std::vector<std::string> configs[2];
+      for (std::size_t i = 0; i < 2; ++i) {
+        Pricer pricer(machines[i], groups_of(machines[i]).front(), {.operation = {.collective = collective}});
+        for (const AlgorithmConfig& config : usual_configs(pricer, 1e6)) configs[i].push_back(text_of(config));
+      }
+      EXPECT_EQ(configs[0], configs[1]) << same << " " << name(collective);
+      EXPECT_EQ(usual_dims("hierarchical", machines[0], machines[0].ranks()),
+                usual_dims("hierarchical", machines[1], machines[1].ranks()));
+    }
+}
+
+// The ring of the outermost level takes a step for each rank. Between few ranks direct exchange at every level is
+// faster, and all_reduce of 1 MiB on one host by it is a fifth faster than by any other of the usual configs.
+TEST(UsualConfigs, AlsoTakeDirectExchangeAtEveryLevel) {
+  const Machine machine = machine_named("trn2.48xlarge");
+  const std::vector<std::string> direct(3, "direct");
+  for (const auto collective : {all_reduce, all_gather, reduce_scatter, broadcast, reduce, all_to_all}) {
+    Pricer pricer(machine, groups_of(machine).front(), {.operation = {.collective = collective}});
+    std::vector<AlgorithmConfig> configs = usual_configs(pricer, 1 << 20);
+    const auto given = [&](const std::vector<std::string>& levels) {
+      return std::ranges::count(configs,
+                                AlgorithmConfig{.algorithm = "hierarchical", .levels = levels, .dims = {4, 4, 4}});
+    };
+    EXPECT_EQ(given({}), 1) << name(collective);
+    EXPECT_EQ(given(direct), collective == all_to_all ? 0 : 1) << name(collective);  // whose usual levels are direct
+    if (collective != all_reduce) continue;
+    const auto chosen = fastest(pricer, configs, 1 << 20);
+    std::erase_if(configs, [](const AlgorithmConfig& config) { return !config.levels.empty(); });
+    const auto other = fastest(pricer, configs, 1 << 20);
+    ASSERT_TRUE(chosen && other);
+    EXPECT_EQ(chosen->config.levels, direct);
+    EXPECT_LT(static_cast<double>(chosen->time), 0.8 * static_cast<double>(other->time));
+  }
+}
+
 TEST(AlgorithmChoice, FewWaysArePricedToTheEnd) {
   const Machine machine = machine_named("trn2.48xlarge");
   Pricer pricer(machine, groups_of(machine).front(), {});

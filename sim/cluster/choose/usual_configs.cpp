@@ -1,18 +1,22 @@
 #include "sim/cluster/choose/usual_configs.h"
 
 #include <algorithm>
+#include <string_view>
+
+#include "schedule/algorithms/patterns/usual_level.h"
 
 namespace trellis::sim {
 namespace {
 
 using schedule::UseOfDims;
 
-// The machine's dimensions cut down to the first `ranks` ranks, if these are whole rows.
+// The machine's dimensions cut down to the first `ranks` ranks, if these are whole rows. Dimensions of 1 are left out:
+// one host, whether alone or as "x 1", gets the same configs.
 std::vector<Rank> part_of(const std::vector<Rank>& dims, Rank ranks) {
   std::vector<Rank> part;
   for (Rank d : dims) {
     if (ranks % d != 0 && d % ranks != 0) return {};
-    part.push_back(std::min(d, ranks));
+    if (std::min(d, ranks) > 1) part.push_back(std::min(d, ranks));
     ranks = ranks % d == 0 ? ranks / d : 1;
   }
   return ranks == 1 ? part : std::vector<Rank>{};
@@ -27,7 +31,7 @@ std::vector<std::vector<Rank>> shapes(const Machine& machine, Rank ranks) {
       all.push_back(std::move(dims));
   };
   const Rank cores = machine.cores();
-  if (ranks % cores == 0 && cores > 1) add({cores, ranks / cores});
+  if (ranks % cores == 0 && cores > 1 && ranks > cores) add({cores, ranks / cores});
   add(part_of(machine.dims(), ranks));
   Rank inner = cores;
   for (const auto& fabric : machine.fabrics()) {
@@ -37,10 +41,18 @@ std::vector<std::vector<Rank>> shapes(const Machine& machine, Rank ranks) {
   return all;
 }
 
-// Whether segments can be in flight through several ranks or several levels at once.
-bool worth_cutting(const schedule::Algorithm& algorithm, const AlgorithmConfig& config, schedule::Collective c) {
+// Whether segments can be in flight through several ranks, or through several levels or both halves of one, at once.
+bool worth_cutting(const schedule::Algorithm& algorithm, schedule::Collective c) {
   using enum schedule::Collective;
-  return c == broadcast || c == reduce || (c == all_reduce && algorithm.has_levels && config.dims.size() > 1);
+  return c == broadcast || c == reduce || (c == all_reduce && algorithm.has_levels);
+}
+
+// Whether an algorithm is worth a try with direct exchange at every level: it has one level for each dimension, not for
+// each share of the data, and its outermost level is not direct by itself. Between two ranks that level's ring copies
+// likewise, and only sums otherwise.
+bool worth_direct_levels(const schedule::Algorithm& algorithm, const std::vector<Rank>& dims, schedule::Collective c) {
+  if (!algorithm.has_levels || algorithm.usual_shape != schedule::UsualShape::machine) return false;
+  return usual_level(c, true) != std::string_view("direct") && (dims.back() > 2 || schedule::reduces(c));
 }
 
 // The dims of an algorithm that uses them only to order what it sends. Up to 1,024 ranks form one row, as in other
@@ -81,21 +93,35 @@ std::vector<Rank> usual_dims(std::string_view algorithm, const Machine& machine,
 }
 
 std::vector<AlgorithmConfig> usual_configs(const Pricer& pricer, double bytes) {
+  const schedule::Collective collective = pricer.settings().operation.collective;
+  const std::vector<Rank> own = part_of(pricer.machine().dims(), pricer.group().ranks());
   std::vector<AlgorithmConfig> configs;
   const auto serves = [&](const AlgorithmConfig& config, const schedule::Algorithm& algorithm) {
-    if (config.segments > 1 && !worth_cutting(algorithm, config, pricer.settings().operation.collective)) return false;
+    if (config.segments > 1 && !worth_cutting(algorithm, collective)) return false;
+    // The algorithm of a single level does the same by itself, except that it does not pipeline the halves of an
+    // all_reduce.
+    const bool halves = collective == schedule::Collective::all_reduce && config.segments > 1;
+    if (algorithm.has_levels && config.dims.size() == 1 && (config.levels.empty() || !halves)) return false;
     if (!pricer.refusal(config).empty()) return false;
     return config.segments == 1 || !has_empty_chunks(task_of(algorithm, pricer.request(config)), pricer.options(bytes));
   };
+  const auto add = [&](const schedule::Algorithm& algorithm, const std::vector<Rank>& dims,
+                       const std::vector<std::string>& levels) {
+    for (const std::int32_t segments : {1, 4, 16, 64})
+      for (const std::int32_t channels : {1, 2, 4})
+        if (AlgorithmConfig config{.algorithm = algorithm.name,
+                                   .channels = channels,
+                                   .segments = segments,
+                                   .levels = levels,
+                                   .dims = dims};
+            serves(config, algorithm))
+          configs.push_back(std::move(config));
+  };
   for (const auto& [name, algorithm] : schedule::algorithms())
     for (const auto& dims : shapes_for(algorithm, pricer.machine(), pricer.group().ranks())) {
-      if (algorithm.has_levels && dims.size() == 1) continue;  // the algorithm of that level by itself does the same
-      if (!algorithm.has_levels && dims.size() > 1 && dims.back() == 1) continue;  // the same as one dimension less
-      for (const std::int32_t segments : {1, 4, 16, 64})
-        for (const std::int32_t channels : {1, 2, 4})
-          if (AlgorithmConfig config{.algorithm = name, .channels = channels, .segments = segments, .dims = dims};
-              serves(config, algorithm))
-            configs.push_back(std::move(config));
+      add(algorithm, dims, {});
+      if (dims == own && worth_direct_levels(algorithm, dims, collective))
+        add(algorithm, dims, std::vector<std::string>(dims.size(), "direct"));
     }
   return configs;
 }
