@@ -111,16 +111,20 @@ std::vector<Chip> MachineSketcher::strides(const FabricLayer& layer) const {
   return all;
 }
 
-// The links between neighbouring units of a torus along an axis, in both directions.
+// The links between neighbouring units of a torus along an axis, in both directions. An axis of 2 has one port, with
+// which both units send.
 DrawnWire MachineSketcher::neighbours(std::size_t at, Chip from, Chip to, std::size_t axis) const {
   const FabricLayer& layer = plan_.layers()[at];
   DrawnWire wire{.points = {}, .resources = {}, .layer = static_cast<int>(at), .bundle = layer.inner() > 1};
-  const bool two = layer.fabric->dims()[axis] == 2;
+  const auto& dims = layer.fabric->dims();
+  const bool two = dims[axis] == 2;
+  std::size_t port = 0;
+  for (std::size_t a = 0; a < axis; ++a) port += dims[a] == 2 ? 1 : 2;
   for (Chip k = 0; k < layer.inner(); ++k)
     for (std::size_t back = 0; back < 2; ++back) {
-      const std::string name = layer.fabric->ports()[2 * axis + back].name.substr(layer.level.name.size() + 1);
-      wire.resources.push_back(plan_.port(layer, name, (back == 0 ? from : to) + k));
-      if (two) wire.resources.push_back(plan_.port(layer, name, (back == 0 ? to : from) + k));
+      const std::string& name = layer.fabric->ports()[port + (two ? 0 : back)].name;
+      wire.resources.push_back(
+          plan_.port(layer, name.substr(layer.level.name.size() + 1), (back == 0 ? from : to) + k));
     }
   return wire;
 }

@@ -174,14 +174,24 @@ std::vector<RowSymmetry> Machine::alike() const {
 }
 
 // The outermost fabric in which the two chips differ joins them. If it joins only chips at the same position in their
-// units, the inner fabrics lead to that position first. Each fabric's section of the route avoids dead links by itself.
+// units, the inner fabrics lead to that position first. Each fabric's section of the route avoids dead links by itself;
+// where the chips of a position have no way at all, those of the next positions are tried.
 bool Machine::way(Chip from, Chip to, std::size_t fabric, Dead dead, std::vector<ResourceId>& out) const {
   const auto unit = [&](Chip c, std::size_t i) { return c / fabrics_[i]->inner(); };
   while (fabric > 0 && unit(from, fabric - 1) == unit(to, fabric - 1)) --fabric;
   if (from == to || fabric == 0) return true;
   const Fabric& outer = *fabrics_[fabric - 1];
-  const Chip turn = outer.attached() ? from : from - from % outer.inner() + to % outer.inner();
-  return way(from, turn, fabric - 1, dead, out) && through(fabric - 1, turn, to, dead, out);
+  if (outer.attached()) return through(fabric - 1, from, to, dead, out);
+  const Chip inner = outer.inner();
+  const std::size_t before = out.size();
+  for (Chip aside = 0; aside < inner; ++aside) {
+    const Chip place = (to + aside) % inner, turn = from - from % inner + place, back = to - to % inner + place;
+    out.resize(before);
+    if (way(from, turn, fabric - 1, dead, out) && through(fabric - 1, turn, back, dead, out) &&
+        way(back, to, fabric - 1, dead, out))
+      return true;
+  }
+  return false;
 }
 
 bool Machine::through(std::size_t fabric, Chip from, Chip to, Dead dead, std::vector<ResourceId>& out) const {

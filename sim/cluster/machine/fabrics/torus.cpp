@@ -1,5 +1,6 @@
-// Torus, ring and mesh fabrics of any dimensions: links to both neighbours in every dimension. Routes go dimension by
-// dimension from the innermost on, the shorter way round, and forwards if both ways are equally short.
+// Torus, ring and mesh fabrics of any dimensions: links to both neighbours in every dimension, and one link in a
+// dimension of 2, open or closed, as both are the same neighbour: its rate is that of all cables to it. Routes go
+// dimension by dimension from the innermost on, the shorter way round, and forwards if both ways are equally short.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -27,18 +28,20 @@ class Torus : public Fabric {
     for (std::size_t axis = 0; axis < dims().size(); ++axis) {
       const std::string own = axis_rate(axis);
       const double rate = r.has(own) ? r.rate(own) : r.rate("rate");
+      first_port_.push_back(static_cast<std::int32_t>(ports_.size()));
       for (const char* direction : {"+", "-"})
-        ports_.push_back({r.name + " " + axis_name(axis) + direction, rate, r.time("latency"), 1});
+        if (*direction == '+' || dims()[axis] != 2)
+          ports_.push_back({r.name + " " + axis_name(axis) + direction, rate, r.time("latency"), 1});
     }
   }
 
   // Variants begin with another dimension, and reverse the direction in some dimensions. A mesh has but one direction:
-  // its variants are the orders of dimensions, which are equally short, and then the detours of route_aside().
+  // its variants are the orders of dimensions, which are equally short. The detours of route_aside() come last.
   bool route(Chip from, Chip to, int variant, std::vector<Hop>& hops) const override {
     const int axes = static_cast<int>(dims().size());
-    if (!closed_ && variant >= axes) return route_aside(from, to, variant - axes, hops);
+    const std::int64_t ways = closed_ ? std::int64_t{axes} << std::min(axes, 32) : axes;
+    if (variant >= ways) return route_aside(from, to, static_cast<int>(variant - ways), hops);
     const int turned = closed_ ? variant >> axes : variant;
-    if (turned >= axes) return false;
     for (int i = 0; i < axes; ++i) {
       const int axis = (i + turned) % axes;
       from = along(from, to, axis, closed_ && (variant >> axis & 1) != 0, hops);
@@ -56,7 +59,8 @@ class Torus : public Fabric {
     Bisection least;
     for (std::size_t axis = 0; axis < dims().size(); ++axis) {
       if (dims()[axis] < 2) continue;
-      const double cut = (closed_ && dims()[axis] > 2 ? 2.0 : 1.0) * size() / dims()[axis] * ports_[2 * axis].rate;
+      const double cut =
+          (closed_ && dims()[axis] > 2 ? 2.0 : 1.0) * size() / dims()[axis] * ports_[first_port_[axis]].rate;
       if (least.rate == 0 || cut < least.rate) least = {cut, lower_part(dims()[axis])};
     }
     return least;
@@ -93,7 +97,7 @@ class Torus : public Fabric {
     const Chip ahead = (there - here + n) % n;
     const bool forward = closed_ ? (ahead <= n - ahead) != other_way : there > here;
     while (here != there) {
-      hops.push_back({2 * axis + (forward ? 0 : 1), from});
+      hops.push_back({first_port_[axis] + (forward || n == 2 ? 0 : 1), from});
       const Chip next = forward ? (here + 1 == n ? 0 : here + 1) : (here == 0 ? n - 1 : here - 1);
       from += (next - here) * stride;
       here = next;
@@ -102,6 +106,7 @@ class Torus : public Fabric {
   }
 
   bool closed_;
+  std::vector<std::int32_t> first_port_;  // of each dimension
 };
 
 template <bool closed>
