@@ -54,5 +54,18 @@ TEST(MachineLinks, ADeadCableBetweenRacksCostsTime) {
   EXPECT_GT(time(ill), time(well));
 }
 
+// Of an odd number of chips, the smaller half sends to the others, each over a link of its own.
+TEST(MachineLinks, TheBisectionOfASwitchCountsWholeChips) {
+  for (const auto& [name, half, part] : {std::tuple("switch:2", 1, 0.5),
+                                         {"switch:3", 1, 1.0 / 3},
+                                         {"switch:9", 4, 4.0 / 9},
+                                         {"fattree:2x3", 2, 1.0 / 3},
+                                         {"switch:8", 4, 0.5}}) {
+    const Machine m = machine_named(name);
+    EXPECT_EQ(m.bisection().rate, half * m.injection()) << name;
+    EXPECT_DOUBLE_EQ(m.bisection().part, part) << name;
+  }
+}
+
 }  // namespace
 }  // namespace trellis::sim

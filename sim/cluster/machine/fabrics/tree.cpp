@@ -61,14 +61,13 @@ class Tree : public Fabric {
     return units == size() ? all : std::vector<RowSymmetry>{{RowSymmetry::Kind::distinct, size()}};
   }
 
-  // One half of the top switch's children sends to the other half. If the last child has free places, it is in the
-  // other half, so that all children that send are full.
+  // The smaller half of the top switch's children sends to the others. If the last child has free places, it is among
+  // the others, so that all children that send are full.
   Bisection bisection() const override {
-    const Chip children = below_.back(), units = switches_.empty() ? 1 : switches_.back() / inner();
-    if (size() % units == 0) return {top_ * children / 2};
-    const Chip full = children / 2;
-    const double part = static_cast<double>(full * units) / size();
-    return {top_ * full, std::min(part, 1 - part)};
+    if (size() < 2) return {};
+    const Chip half = below_.back() / 2, units = switches_.empty() ? 1 : switches_.back() / inner();
+    const double part = static_cast<double>(half * units) / size();
+    return {top_ * half, std::min(part, 1 - part)};
   }
 
  private:
