@@ -31,7 +31,7 @@ EngineRates read_rates(const std::string& chip, const std::vector<std::string>& 
       throw std::invalid_argument("what_if '" + change + "': expected FIGURE=VALUE, as in dma.engine.rate=34GB/s");
     figures.set(change.substr(0, equals), std::string_view(change).substr(equals + 1));
   }
-  return EngineRates(figures, cores);
+  return EngineRates(figures, cores, chip);
 }
 
 // The rates of the last call are kept: a step's operations are asked for one after the other, all of one chip. The GIL

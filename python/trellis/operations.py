@@ -64,8 +64,10 @@ def operation_time(
     product: rows x inner by inner x columns, batch times; accumulate adds to what is there. attention: rows queries by
     columns keys of batch heads with inner elements, of which shared use one head of keys. Others: rows x columns.
     inputs, outputs, vector, scalar: of elementwise, its arrays and passes. fused: its arrays are its neighbours' and do
-    not pass through memory. what_if: figures of the chip, as in "dma.engine.rate=34GB/s".
-    ValueError: an unknown kind, chip, type or figure, an extent of 0, or a number that is negative or infinite.
+    not pass through memory. type, result: of the elements that are read and written, as "f32", or as "mxfp8_e4m3" where
+    the chip has MX. what_if: figures of the chip, as in "dma.engine.rate=34GB/s".
+    ValueError: an unknown kind, chip, type or figure, MX of a chip without it, an extent of 0, or a number that is
+    negative or infinite.
     """
     numbers = {"cores": cores, "inputs": inputs, "outputs": outputs, "vector": vector, "scalar": scalar}
     for name, number in numbers.items():

@@ -296,6 +296,8 @@ def test_one_computation_has_a_time_by_engine():
     assert twice.total == pytest.approx(2 * sim.operation_time("copy", rows=65536, columns=4096).total)
     with pytest.raises(ValueError, match="no kind of operation is called 'prodct'"):
         sim.operation_time("prodct")
+    with pytest.raises(ValueError, match="mxfp8_e4m3: trn2 has no MX"):
+        sim.operation_time("product", chip="trn2", type="mxfp8_e4m3", result="f32")
     for name in ("cores", "inputs", "vector"):
         for number in (-1, float("nan"), float("inf")):
             with pytest.raises(ValueError, match=f"{name}={number}: expected a number from 0 on"):

@@ -1,5 +1,6 @@
 #include "sim/cluster/operation/operation_model.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <stdexcept>
@@ -10,7 +11,7 @@
 namespace trellis::sim {
 namespace {
 
-EngineRates rates_of(std::string_view chip) { return EngineRates(chip_named(chip).figures()); }
+EngineRates rates_of(std::string_view chip) { return EngineRates(chip_named(chip).figures(), 0, std::string(chip)); }
 
 OperationShape product(std::uint64_t rows, std::uint64_t columns, std::uint64_t inner) {
   return {.kind = "product", .rows = rows, .columns = columns, .inner = inner};
@@ -60,6 +61,39 @@ TEST(Operation, FlashLeavesScoresInSbufAndMaskedPairsOut) {
   EXPECT_NEAR(spilled.engines.bytes - flash.engines.bytes, 2.0 * 4 * 4096 * 4096 * 2, 1);
 }
 
+TEST(Operation, MxIsTwiceAsFastAsOther8BitsWhereTheChipHasIt) {
+  const auto of_type = [](OperationShape s, const char* type) { return s.type = type, s.result = "f32", s; };
+  const OperationShape plain = product(4096, 4096, 4096);
+  const OperationTime f8 = operation_time(of_type(plain, "f8e4m3fn"), rates_of("ideal"));
+  for (const char* type : {"mxfp8_e4m3", "mxfp8_e5m2", "mxfp4_e2m1"}) {
+    const OperationTime mx = operation_time(of_type(plain, type), rates_of("ideal"));
+    EXPECT_NEAR(mx.engines.flops / mx.engines.tensor, 2 * 315e12, 1e12) << type;  // a logical core is two
+    EXPECT_NEAR(mx.engines.tensor, f8.engines.tensor / 2, 1e-12) << type;
+  }
+  EXPECT_EQ(operation_time(of_type(plain, "mxfp8_e4m3"), rates_of("ideal")).engines.bytes, f8.engines.bytes);
+  EXPECT_EQ(f8.engines.bytes - operation_time(of_type(plain, "mxfp4_e2m1"), rates_of("ideal")).engines.bytes,
+            4096.0 * 4096);
+}
+
+TEST(Operation, VectorRoundsToMxByItsOwnInstruction) {
+  const auto vector = [](const char* from, const char* to) {
+    return operation_time({.kind = "cast", .rows = 128, .columns = 4096, .type = from, .result = to}, rates_of("trn3"))
+        .engines.vector;
+  };
+  EXPECT_NEAR(vector("bf16", "mxfp8_e5m2"), 4096 * 0.25 / 1.2e9 / 2, 1e-12);
+  EXPECT_NEAR(vector("f32", "mxfp8_e5m2"), vector("f32", "bf16") + vector("bf16", "mxfp8_e5m2"), 1e-12);
+}
+
+TEST(Operation, RefusesMxOfAChipWithoutIt) {
+  for (const char* chip : {"trn1", "trn2"}) {
+    const EngineRates e = rates_of(chip);
+    const std::string said =
+        fmt::format("mxfp8_e4m3: {} has no MX (tensor.row.mx is 0): expected a chip with it, as trn3, or fp8", chip);
+    EXPECT_EQ(why([&] { operation_time({.kind = "product", .type = "mxfp8_e4m3", .result = "f32"}, e); }), said);
+    EXPECT_EQ(why([&] { operation_time({.kind = "cast", .result = "mxfp8_e4m3"}, e); }), said);
+  }
+}
+
 TEST(Operation, EveryKindHasATimeOnEveryChip) {
   ASSERT_GT(operation_kinds().entries().size(), 20U);
   for (const std::string& chip : chip_names())
@@ -94,7 +128,9 @@ TEST(Operation, RefusesWhatItDoesNotKnow) {
   EXPECT_NE(why([&] { operation_time({.kind = "prodct"}, e); }).find("no kind of operation is called 'prodct'"),
             std::string::npos);
   EXPECT_EQ(why([&] { operation_time({.kind = "add", .rows = 0}, e); }), "add: rows is 0: expected at least 1");
-  EXPECT_THROW(operation_time({.kind = "add", .type = "bf17"}, e), std::invalid_argument);
+  const std::string unknown = why([&] { operation_time({.kind = "add", .type = "bf17"}, e); });
+  EXPECT_TRUE(unknown.starts_with("no element type is called 'bf17'; known are f64, ")) << unknown;
+  EXPECT_TRUE(unknown.ends_with(", mxfp8_e4m3, mxfp8_e5m2, mxfp4_e2m1")) << unknown;
 }
 
 TEST(Operation, RefusesFiguresWithWhichNothingEnds) {

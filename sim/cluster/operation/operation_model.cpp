@@ -15,13 +15,13 @@ text::Registry<OperationModel>& registry() {
 
 std::array<double, 4> listed(const EngineTimes& t) { return {t.tensor, t.vector, t.scalar, t.memory}; }
 
-void expect_extents(const OperationShape& s) {
+void expect_shape(const OperationShape& s, const EngineRates& rates) {
   const auto expect = [&](std::string_view what, std::uint64_t n) {
     if (n == 0) text::refuse("{}: {} is 0: expected at least 1", s.kind, what);
   };
   expect("rows", s.rows), expect("columns", s.columns), expect("inner", s.inner);
   expect("batch", s.batch), expect("shared", s.shared);
-  bytes_of(s.type), bytes_of(s.result_type());
+  rates.expect_type(s.type), rates.expect_type(s.result_type());
 }
 
 }  // namespace
@@ -38,7 +38,7 @@ std::string_view OperationTime::longest() const {
 
 OperationTime operation_time(const OperationShape& shape, const EngineRates& rates) {
   const OperationModel& kind = operation_kinds().named(shape.kind);
-  expect_extents(shape);
+  expect_shape(shape, rates);
   OperationTime time{.engines = kind.work(shape, rates)};
   const auto all = listed(time.engines);
   double sum = 0;

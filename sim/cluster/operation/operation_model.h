@@ -49,8 +49,8 @@ const text::Registry<OperationModel>& operation_kinds();
 
 // What is loaded into SBUF, computed and stored in one piece leaves engines waiting for each other; what does not fit
 // is cut into tiles, and engines work on several of them. An operation whose tiles have B bytes in all takes max + x
-// (sum - max) of its engines' times, with x = min(1, SBUF / B). Throws invalid_argument for an unknown kind or type, or
-// an extent of 0.
+// (sum - max) of its engines' times, with x = min(1, SBUF / B). Throws invalid_argument for an unknown kind or type, an
+// extent of 0, or a type that the chip does not compute with.
 OperationTime operation_time(const OperationShape&, const EngineRates&);
 
 }  // namespace trellis::sim

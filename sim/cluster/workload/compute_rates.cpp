@@ -35,10 +35,10 @@ ComputeRates computation_of(const Workload& workload, const Machine& machine, co
 EngineRates engines_of(const Machine& machine, double memory_slowness) {
   const Figures& f = machine.spec().figures;
   const double cores = f.number("cores") / machine.cores();
-  if (memory_slowness == 1) return EngineRates(f, cores);
+  if (memory_slowness == 1) return EngineRates(f, cores, machine.spec().chip);
   Figures slow = f;
   slow.set("hbm.rate", f.rate("hbm.rate") / memory_slowness);
-  return EngineRates(slow, cores);
+  return EngineRates(slow, cores, machine.spec().chip);
 }
 
 double memory_slowness(const Workload& workload, const WorkloadTask& part, const Machine& machine) {

@@ -17,6 +17,13 @@ EngineTimes elementwise(const OperationShape& s, const EngineRates& e) {
   return passes_over(s, e, p);
 }
 
+// MX has an instruction of its own, which reads 16-bit elements: wider ones are cast to these before.
+EngineTimes casting(const OperationShape& s, const EngineRates& e) {
+  EngineTimes t = passes_over(s, e, {.vector = 1});
+  if (is_mx(s.result_type())) t.vector = (bytes_of(s.type) > 2 ? t.vector : 0) + e.quantize_mx(s.elements());
+  return t;
+}
+
 using Registered = OperationModel::Registered;
 const Registered any({.name = "elementwise",
                       .summary = "any elementwise work: inputs, outputs, and passes of vector and scalar",
@@ -28,7 +35,10 @@ const Registered dropout_gradient(kind_of_passes("dropout_gradient", "of dropout
 const Registered rotary(kind_of_passes("rotary", "turns pairs of a head's elements by their position",
                                        {.vector = 3, .flops = 3}));
 const Registered copy(kind_of_passes("copy", "moves an array through SBUF", {}));
-const Registered cast(kind_of_passes("cast", "another type of each element", {.vector = 1}));
+const Registered cast({.name = "cast",
+                       .summary = "another type of each element",
+                       .extents = "rows x columns, batch times",
+                       .work = casting});
 const Registered fill(kind_of_passes("fill", "one value everywhere", {.reads = 0}));
 // A bias is added where a product leaves PSUM.
 const Registered bias(kind_of_passes("bias", "adds a row to all rows, as a product's results leave PSUM",
