@@ -30,7 +30,7 @@ TensorId rounded(Writer& w, const LinearOptions& o, std::string_view name, Tenso
 }
 
 // What a product of rounded factors is priced as; e4m3 and e5m2 take the same time.
-std::string_view price_type(const LinearOptions& o) { return rounds(o) ? type_name(Fp8Format::e4m3) : ""; }
+std::string_view price_type(const LinearOptions& o) { return rounds(o) ? type_name(Fp8Format::e4m3, o.fp8) : ""; }
 
 // The weight as a factor of a product; with autocast, a copy in bf16 that lives until the product.
 Matrix factor(Writer& w, const Parameter& p, bool transposed, const LinearOptions& o) {

@@ -161,6 +161,20 @@ class Price(program.Case):
         self.assertEqual(priced("--what-if", "tensor.clock=5.6GHz")[0]["times"], "programs")
         self.assertEqual(len(list((folder / "times").glob("*.times"))), 2)
 
+    def test_products_of_mx_are_priced_as_such_where_the_chip_has_them(self):
+        batch = {"data__global_batch_size": 512}
+        def times(precision):
+            of_kinds = self.price("trn3.gen1", precision__type=precision, **batch)["operations"]
+            return {o["operation"]: o["time_us"] for o in of_kinds}
+        fp8, mxfp8 = times("fp8"), times("mxfp8")
+        for kind in "product", "cast":
+            self.assertLess(mxfp8[kind], 0.99 * fp8[kind], kind)
+        for command in "price", "search":
+            done = trellis("train", command, CONFIG, "-m", "trn2.48xlarge",
+                           *sets(**MODEL | batch | {"precision__type": "mxfp8"}))
+            self.assertEqual((done.returncode, done.stdout), (2, ""), command)
+            self.assertIn("trn2 has no MX (tensor.row.mx is 0): expected a chip with it, as trn3, or fp8", done.stderr)
+
     def test_what_does_not_fit_is_said(self):
         p = self.price(returncode=1, more=["--what-if", "hbm.bytes=0.01GiB"], **self.piped(12))
         self.assertFalse(p["fits"])

@@ -16,6 +16,9 @@ namespace {
 using kernels::mx_block;
 
 kernels::DType type_of(Fp8Format f) { return f == Fp8Format::e4m3 ? DType::f8e4m3fn : DType::f8e5m2; }
+kernels::MxFormat mx_of(Fp8Format f) {
+  return f == Fp8Format::e4m3 ? kernels::MxFormat::mxfp8_e4m3 : kernels::MxFormat::mxfp8_e5m2;
+}
 float largest_of(Fp8Format f) { return f == Fp8Format::e4m3 ? 448.0F : 57344.0F; }
 
 float largest_in(DType type, void* values, std::size_t n) {
@@ -41,9 +44,8 @@ void round_run(float* run, std::size_t n, Fp8Format format, float scale) {
 
 void round_blocks(float* run, std::size_t n, Fp8Format format) {  // n: a multiple of a block
   std::vector<std::uint8_t> codes(n), scales(n / mx_block);
-  const auto mx = format == Fp8Format::e4m3 ? kernels::MxFormat::mxfp8_e4m3 : kernels::MxFormat::mxfp8_e5m2;
-  kernels::mx_encode(mx, run, codes.data(), scales.data(), n);
-  kernels::mx_decode(mx, codes.data(), scales.data(), run, n);
+  kernels::mx_encode(mx_of(format), run, codes.data(), scales.data(), n);
+  kernels::mx_decode(mx_of(format), codes.data(), scales.data(), run, n);
 }
 
 // Calls round() for each line of elements. A line's elements are `step` apart in memory.
@@ -74,14 +76,16 @@ float scale_for(float largest, Fp8Format format) {
 
 }  // namespace
 
-std::string_view type_name(Fp8Format f) { return kernels::name(type_of(f)); }
+std::string_view type_name(Fp8Format f, Fp8Scaling scaling) {
+  return scaling == Fp8Scaling::mx ? kernels::name(mx_of(f)) : kernels::name(type_of(f));
+}
 
 TensorId quantized(Writer& w, std::string_view name, TensorId t, const Fp8QuantizeOptions& f) {
   const Writer::Scope scope(w, name);
   const DType type = w.tensor(t).type;
   const TensorId to = w.tensor("rounded", DType::bf16, f.rows, f.columns);
   schedule::OperationShape shape = shape_over("cast", type, f.rows, f.columns);
-  shape.result = type_name(f.format), shape.fused = true;
+  shape.result = type_name(f.format, f.scaling), shape.fused = true;
   if (f.scaling == Fp8Scaling::mx) {
     w.compute("round", {t}, {to}, 0, std::move(shape), [=](const Memory& at, const StepInputs&) {
       each_line(f, type, at.at(t), at.at(to), at.threads(),

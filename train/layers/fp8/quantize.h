@@ -23,7 +23,7 @@ struct Fp8QuantizeOptions {
 // scales are those of the OCP MX formats, and the last block of a row or column may be shorter.
 TensorId quantized(Writer&, std::string_view name, TensorId, const Fp8QuantizeOptions&);
 
-// The format's name as an element type of the simulator's products.
-std::string_view type_name(Fp8Format);
+// The name of such elements as a type of the simulator's operations.
+std::string_view type_name(Fp8Format, Fp8Scaling);
 
 }  // namespace trellis::train
