@@ -16,6 +16,7 @@
 #include "ccl/rendezvous/this_machine.h"
 #include "ccl/run/record_call.h"
 #include "ccl/run/run_loop.h"
+#include "ccl/timestamp_clock.h"
 #include "ccl/transports/join_watch.h"
 #include "ccl/transports/registry.h"
 #include "text/refuse.h"

@@ -15,6 +15,7 @@
 #include "ccl/failure/dump_on_signal.h"
 #include "ccl/failure/error_context.h"
 #include "ccl/job_identity.h"
+#include "ccl/timestamp_clock.h"
 #include "ccl/transports/membership_notice.h"
 #include "device/fork_safe_singleton.h"
 

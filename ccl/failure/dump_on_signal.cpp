@@ -13,8 +13,8 @@
 #include <thread>
 #include <vector>
 
-#include "ccl/failure/flight_recorder.h"
 #include "ccl/thread_without_signals.h"
+#include "ccl/timestamp_clock.h"
 #include "device/fork_safe_singleton.h"
 
 namespace trellis::ccl {

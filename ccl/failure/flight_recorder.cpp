@@ -64,29 +64,14 @@ json entry_of(const FlightRecorderEntry& r, const RankDump& of) {
 
 }  // namespace
 
-TimestampClock::TimestampClock()
-    : first_(now()),
-      first_ns_(
-          std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch())
-              .count()),
-      first_time_(Clock::now()) {}
-
-// The clock's rate is measured from the recorder's start to now. `moment` may be before that start if it is a signal's.
-std::int64_t TimestampClock::since_epoch_ns(std::uint64_t moment) const {
-  const double passed = std::chrono::duration<double, std::nano>(Clock::now() - first_time_).count();
-  const double ticks = static_cast<double>(now() - first_);
-  const auto since_first = static_cast<double>(static_cast<std::int64_t>(moment - first_));
-  return first_ns_ + static_cast<std::int64_t>(since_first * passed / std::max(ticks, 1.0));
-}
-
 std::optional<FlightRecorderEntry> SharedRecorderEntry::read(std::uint64_t number) const {
   for (;;) {
     const std::uint64_t version = version_.load(std::memory_order_acquire);
     if (version % 2 != 0 || number_.load(std::memory_order_relaxed) != number) return std::nullopt;
-    std::array<std::uint64_t, words> values;
-    for (std::size_t i = 0; i < words; ++i) values[i] = words_[i].load(std::memory_order_relaxed);
+    FlightRecorderEntry entry;
+    each(fields_, entry, [](const auto& shared, auto& value) { value = shared.load(std::memory_order_relaxed); });
     std::atomic_thread_fence(std::memory_order_acquire);
-    if (version_.load(std::memory_order_relaxed) == version) return std::bit_cast<FlightRecorderEntry>(values);
+    if (version_.load(std::memory_order_relaxed) == version) return entry;
   }
 }
 

@@ -1,78 +1,68 @@
 // Flight recorder: a ring buffer of a communicator's last operations, for diagnosis after a failure.
 #pragma once
 
-#include <array>
 #include <atomic>
-#include <bit>
-#include <cstddef>
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "ccl/call.h"
 #include "ccl/failure/rank_dump.h"
 #include "ccl/plan/selection_table.h"
+#include "ccl/timestamp_clock.h"
 
 namespace trellis::ccl {
 
-// Time stamps from the CPU's counter, which is cheap to read; converted to nanoseconds only in a dump.
-class TimestampClock {
- public:
-  TimestampClock();
-  static std::uint64_t now() {
-#if defined(__x86_64__)
-    return __builtin_ia32_rdtsc();
-#else
-    return static_cast<std::uint64_t>(Clock::now().time_since_epoch().count());
-#endif
-  }
-  std::int64_t since_epoch_ns(std::uint64_t moment) const;
-
- private:
-  std::uint64_t first_;
-  std::int64_t first_ns_;
-  Clock::time_point first_time_;
+// What one operation was. The fields of an entry that threads share are atomic.
+template <template <class> class Field>
+struct RecorderFields {
+  Field<std::uint64_t> operation{};  // number of the collective, the same on all ranks; 0: none
+  Field<std::uint64_t> count{};
+  Field<std::uint64_t> points{};           // number of sends and receives, if it consists of these
+  Field<std::uint64_t> began{}, ended{};   // in TimestampClock; ended 0: still running
+  Field<const AlgorithmConfig*> config{};  // lives as long as the communicator
+  Field<std::uint64_t> schedule{};         // a hash of the schedule, which the marks of its messages cover
+  Field<const std::string*> not_native{};  // why not, if the device has collectives; lives as long as the communicator
+  Field<const char*> division{};           // "split" or "shrink", if it is not an operation
+  Field<Rank> root{}, peer{};
+  Field<Collective> collective{};
+  Field<kernels::DType> type{};
+  Field<kernels::Reduction> op{};
+  Field<bool> native{};  // the device's own collective, without an algorithm of ours
 };
-
-struct FlightRecorderEntry {
-  std::uint64_t operation = 0;  // number of the collective, the same on all ranks; 0: none
-  std::uint64_t count = 0;
-  std::uint64_t points = 0;                 // number of sends and receives, if it consists of these
-  std::uint64_t began = 0, ended = 0;       // in TimestampClock; ended 0: still running
-  const AlgorithmConfig* config = nullptr;  // lives as long as the communicator
-  std::uint64_t schedule = 0;               // a hash of the schedule, which the marks of its messages cover
-  const std::string* not_native = nullptr;  // why not, if the device has collectives; lives as long as the communicator
-  const char* division = nullptr;           // "split" or "shrink", if it is not an operation
-  Rank root = 0, peer = 0;
-  Collective collective = {};
-  kernels::DType type = {};
-  kernels::Reduction op = {};
-  bool native = false;  // the device's own collective, without an algorithm of ours
-};
+using FlightRecorderEntry = RecorderFields<std::type_identity_t>;
 
 // An entry of a ring that one thread writes while others may read it. Its version is odd while it is written.
 class SharedRecorderEntry {
  public:
-  // The fence keeps the words after the odd version: a reader that sees one of them finds that the version changed.
+  // The fence keeps the fields after the odd version: a reader that sees one of them finds that the version changed.
   void write(std::uint64_t number, const FlightRecorderEntry& entry) {
-    const auto values = std::bit_cast<std::array<std::uint64_t, words>>(entry);
     const std::uint64_t version = version_.load(std::memory_order_relaxed);
     version_.store(version + 1, std::memory_order_relaxed);
     std::atomic_thread_fence(std::memory_order_release);
     number_.store(number, std::memory_order_relaxed);
-    for (std::size_t i = 0; i < words; ++i) words_[i].store(values[i], std::memory_order_relaxed);
+    each(fields_, entry, [](auto& shared, const auto& value) { shared.store(value, std::memory_order_relaxed); });
     version_.store(version + 2, std::memory_order_release);
   }
-  void end(std::uint64_t moment) { words_[ended_word].store(moment, std::memory_order_release); }
+  void end(std::uint64_t moment) { fields_.ended.store(moment, std::memory_order_release); }
   // None: an entry with another number is here, or it is being written.
   std::optional<FlightRecorderEntry> read(std::uint64_t number) const;
 
  private:
-  static constexpr std::size_t words = sizeof(FlightRecorderEntry) / sizeof(std::uint64_t);
-  static constexpr std::size_t ended_word = offsetof(FlightRecorderEntry, ended) / sizeof(std::uint64_t);
+  // Field by field: a wider load would wait for the stores of fields that were just written.
+  template <class Shared, class Entry, class Copy>
+  static void each(Shared& s, Entry& e, const Copy& copy) {
+    copy(s.operation, e.operation), copy(s.count, e.count), copy(s.points, e.points), copy(s.began, e.began);
+    copy(s.ended, e.ended), copy(s.config, e.config), copy(s.schedule, e.schedule), copy(s.not_native, e.not_native);
+    copy(s.division, e.division), copy(s.root, e.root), copy(s.peer, e.peer), copy(s.collective, e.collective);
+    copy(s.type, e.type), copy(s.op, e.op), copy(s.native, e.native);
+  }
+
   std::atomic<std::uint64_t> version_ = 0, number_ = ~std::uint64_t{0};
-  std::array<std::atomic<std::uint64_t>, words> words_ = {};
+  RecorderFields<std::atomic> fields_;
 };
 
 // One thread at a time writes; any thread may read meanwhile, and never finds an entry that is half written.

@@ -2,7 +2,7 @@
 
 #include <thread>
 
-#include "ccl/failure/flight_recorder.h"
+#include "ccl/timestamp_clock.h"
 
 namespace trellis::ccl {
 namespace {
