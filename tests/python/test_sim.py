@@ -338,8 +338,8 @@ def test_the_program_hands_over_to_the_interpreter_that_started_it():
     """Also where no python is in PATH, as in a virtual environment that is not activated."""
     environment = {**os.environ, "PATH": "/nosuch"}
     environment.pop("TRELLIS_PYTHON", None)
-    ran = subprocess.run([sys.executable, "-m", "trellis", "simulate", "--read", "/nosuch"], capture_output=True, text=True,
-                         env=environment)  # fmt: skip
+    ran = subprocess.run([sys.executable, "-m", "trellis", "simulate", "--read", "/nosuch"],
+                         capture_output=True, text=True, env=environment)  # fmt: skip
     assert ran.returncode != 0
     assert "neither python3 nor python" not in ran.stderr
 

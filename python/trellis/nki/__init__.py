@@ -39,8 +39,8 @@ jit, benchmark, profile, simulate, baremetal = _top.jit, _top.benchmark, _top.pr
 isa, language, typing, collectives, compiler = (_parts[f"nki.{_n}"] for _n in
                                                 ("isa", "language", "typing", "collectives", "compiler"))
 
-__all__ = ["NkiError", "NkiWarning", "RankedRun", "as_nki", "baremetal", "benchmark", "collectives", "compiler", "isa", "jit",
-           "language", "on_ranks", "profile", "settings", "simulate", "typing"]  # fmt: skip
+__all__ = ["NkiError", "NkiWarning", "RankedRun", "as_nki", "baremetal", "benchmark", "collectives", "compiler", "isa",
+           "jit", "language", "on_ranks", "profile", "settings", "simulate", "typing"]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

@@ -121,5 +121,7 @@ def price_of(kernel: Kernel, *args: Any, chip: str = "", **kwargs: Any) -> CallP
         t = time_of(kernel.trace)  # type: ignore[arg-type]
         several = results if isinstance(results, (tuple, list)) else () if results is None else (results,)
         shapes = tuple((tuple(r.shape), trellis_name(r.dtype)) for r in several)
-        _known[key] = CallPrice(t.seconds, t.least, t.most, shapes, t.roofline["flops"], t.roofline["hbm_bytes"], t.instructions)
+        _known[key] = CallPrice(
+            t.seconds, t.least, t.most, shapes, t.roofline["flops"], t.roofline["hbm_bytes"], t.instructions
+        )
     return _known[key]

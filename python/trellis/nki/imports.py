@@ -38,7 +38,8 @@ def _done(*_: Any, **__: Any) -> None:
 # What scripts call of torch_xla around a kernel, where it is not installed and torch is: the device is this machine.
 HOST: dict[str, Any] = {
     "torch_xla.device": _device, "torch_xla.core.xla_model.xla_device": _device,
-    "torch_xla.sync": _done, "torch_xla.core.xla_model.mark_step": _done, "torch_xla.core.xla_model.wait_device_ops": _done,
+    "torch_xla.sync": _done, "torch_xla.core.xla_model.mark_step": _done,
+    "torch_xla.core.xla_model.wait_device_ops": _done,
     "torch_xla.core.xla_model.master_print": print, "torch_xla.core.xla_model.is_master_ordinal": lambda *_: True,
     "torch_xla.core.xla_model.get_ordinal": lambda *_: 0, "torch_xla.core.xla_model.xrt_world_size": lambda *_: 1,
 }  # fmt: skip
@@ -118,13 +119,18 @@ def needs_stand_in() -> bool:
 
 
 class AbsentFinder:
-    """The last finder: gives stand-ins for the modules in ABSENT, and for others that a file imports without a `try`."""
+    """The last finder: gives stand-ins for the modules in ABSENT, and for others that a file imports without a
+    `try`."""
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
         root, _, child = name.partition(".")
         if name.startswith(KERNELS):
             return importlib.machinery.ModuleSpec(name, self, is_package=True)  # type: ignore[arg-type]
-        if isinstance(sys.modules.get(root), Absent) if child else root in ABSENT or (root not in ROOTS and needs_stand_in()):
+        if (
+            isinstance(sys.modules.get(root), Absent)
+            if child
+            else root in ABSENT or (root not in ROOTS and needs_stand_in())
+        ):
             loader: Any = self
             return importlib.machinery.ModuleSpec(name, loader, is_package=True)
         return None

@@ -21,7 +21,19 @@ from typing import Any, NamedTuple
 __all__ = ["COLUMNS", "CollectiveCall", "ENGINES", "Fold", "Trace", "View"]
 
 ENGINES = ("tensor", "vector", "scalar", "gpsimd", "sync")
-COLUMNS = ("kind", "engine", "allowed", "attributes", "line", "names", "queue", "core", "partial", "begins")  # besides operands
+# Besides operands.
+COLUMNS = (
+    "kind",
+    "engine",
+    "allowed",
+    "attributes",
+    "line",
+    "names",
+    "queue",
+    "core",
+    "partial",
+    "begins",
+)
 
 
 @dataclass
@@ -118,8 +130,8 @@ class Trace:
     grid: tuple[int, ...] = ()
     no_reorder: list[tuple[int, int]] = field(default_factory=list)  # instructions [first, last) in the text's order
     skip_middle_end: bool = False
-    depends: list[tuple[int, int]] = field(default_factory=list)  # (later, earlier) instruction: it waits for the result
-    after: list[tuple[int, int]] = field(default_factory=list)  # (later, earlier): only the order in which they are issued
+    depends: list[tuple[int, int]] = field(default_factory=list)  # (later, earlier): it waits for the result
+    after: list[tuple[int, int]] = field(default_factory=list)  # (later, earlier): only the order of their issue
     labels: dict[tuple[str, int], list[int]] = field(default_factory=dict)  # instructions by their name= and core
     collectives: dict[int, CollectiveCall] = field(default_factory=dict)  # by instruction
     folds: list[Fold] = field(default_factory=list)  # the inner ones first
@@ -138,7 +150,8 @@ class Trace:
     queue: list[str | None] = field(default_factory=list)
     core: list[int] = field(default_factory=list)
     partial: list[bool] = field(default_factory=list)  # it may write less than its outputs' views say
-    begins: list[bool] = field(default_factory=list)  # a region: a long iteration of a loop around others, or what comes after it
+    # A region begins here: a long iteration of a loop around others, or what comes after it.
+    begins: list[bool] = field(default_factory=list)
     turned: bool = False  # what is recorded next begins a region
 
     def __len__(self) -> int:

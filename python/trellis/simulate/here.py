@@ -77,7 +77,8 @@ class Simulation:
         one = RankClass(list(range(self.world)), [self.rank], record)
         families, assumed = joined(self.world, {self.rank: (session.groups.families(), session.groups.partial)})
         return JobRecord(self.world, session.torch_version, self.device, ["step"], families, [one],
-                         [*record.assumptions, *assumed, f"all ranks are taken to do what rank {self.rank} does"])  # fmt: skip
+                         [*record.assumptions, *assumed,
+                          f"all ranks are taken to do what rank {self.rank} does"])  # fmt: skip
 
     def report(self) -> Report:
         return Report(price(self.record(), self.machine))

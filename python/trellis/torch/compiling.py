@@ -127,7 +127,9 @@ def compile_for(torch: TorchRelease, target: pathlib.Path, search: Sequence[str]
     try:
         done = subprocess.run(command(compiler, torch, part, search), capture_output=True, text=True)
     except OSError as error:
-        raise ImportError(f"trellis.torch cannot be compiled for torch {torch.version}: CXX={compiler}: {error}") from error
+        raise ImportError(
+            f"trellis.torch cannot be compiled for torch {torch.version}: CXX={compiler}: {error}"
+        ) from error
     if done.returncode != 0:
         log = target.with_suffix(".log")
         log.write_text(done.stderr)

@@ -1,7 +1,7 @@
 """What torch.compile asks when it reorders collectives, answered by a simulated machine.
 
-Inductor asks a process group itself for its estimate only where the group has a part for cuda. For others there is a setting
-of its own, which takes what `runtime_estimation` gives:
+Inductor asks a process group itself for its estimate only where the group has a part for cuda. For others there is a
+setting of its own, which takes what `runtime_estimation` gives:
 
     settings = torch._inductor.config.aten_distributed_optimizations
     settings.enable_overlap_scheduling = True
@@ -34,7 +34,8 @@ def _bytes(value: Any) -> int:
 
 
 def _instead_of_a_gpu(simulated: sim.Machine) -> None:
-    """torch's own estimates ask for a GPU's rates: where there is none, they get those of a rank's memory and engines."""
+    """torch's own estimates ask for a GPU's rates: where there is none, they get those of a rank's memory and
+    engines."""
     asked: Any = importlib.import_module("torch.utils._runtime_estimation")
     if not torch.cuda.is_available():
         memory = simulated.figures["hbm.rate"].value * simulated.chips / simulated.ranks * 1e-9
@@ -44,7 +45,9 @@ def _instead_of_a_gpu(simulated: sim.Machine) -> None:
 
 def _product(node: Any, rates: Rates) -> float | None:
     """Seconds of a product or of attention; what else is computed, a compiler fuses with it."""
-    tensors = [x.meta.get("val") for x in torch.utils._pytree.tree_leaves((node.args, node.kwargs)) if hasattr(x, "meta")]
+    tensors = [
+        x.meta.get("val") for x in torch.utils._pytree.tree_leaves((node.args, node.kwargs)) if hasattr(x, "meta")
+    ]
     made = torch.utils._pytree.tree_leaves(node.meta.get("val"))
     inputs, outputs = ([t for t in each if isinstance(t, torch.Tensor)] for each in (tensors, made))
     if not inputs or not outputs:
@@ -58,9 +61,9 @@ def _product(node: Any, rates: Rates) -> float | None:
 
 
 def runtime_estimation(machine: str = "", world: int = 0) -> Callable[..., float | None]:
-    """Answers for a node of a compiled graph: milliseconds of a collective, a product, or attention on the machine, which
-    TRELLIS_SIMULATE names by itself; None, and so torch's own estimate, of everything else. `world`: ranks of the job, as many as the process group
-    has."""
+    """Answers for a node of a compiled graph: milliseconds of a collective, a product, or attention on the machine,
+    which TRELLIS_SIMULATE names by itself; None, and so torch's own estimate, of everything else. `world`: ranks of the
+    job, as many as the process group has."""
     name = machine or os.environ.get("TRELLIS_SIMULATE", "")
     if not name:
         raise ValueError("a machine: expected its name, as in runtime_estimation('trn2.48xlarge'), or TRELLIS_SIMULATE")
@@ -81,7 +84,9 @@ def runtime_estimation(machine: str = "", world: int = 0) -> Callable[..., float
             return None if time is None else 1e3 * time
         if getattr(target, "namespace", "") != "_c10d_functional":
             return None
-        kind = _KINDS.get(target._schema.name.partition("::")[2].removesuffix("_out").removesuffix("_coalesced").rstrip("_"))
+        kind = _KINDS.get(
+            target._schema.name.partition("::")[2].removesuffix("_out").removesuffix("_coalesced").rstrip("_")
+        )
         if kind is None:
             return None
         given = dict(zip((a.name for a in target._schema.arguments), node.args, strict=False)) | dict(node.kwargs)

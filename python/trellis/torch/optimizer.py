@@ -93,9 +93,9 @@ class AdamW(Optimizer):
 
     With `stochastic_rounding`, bf16 parameters are rounded so that they are exact on average and need no f32 copy.
     The random bits depend on the seed, the step, the parameter's number and the element's place in the whole tensor; so
-    sharding changes nothing, and is by the first dimension there. The number is the parameter's place in the list; where
-    the list is a part of the model's, `number_parameters` gives it. `moments` is the type in which the moments are kept,
-    and loaded.
+    sharding changes nothing, and is by the first dimension there. The number is the parameter's place in the list;
+    where the list is a part of the model's, `number_parameters` gives it. `moments` is the type in which the moments
+    are kept, and loaded.
     """
 
     def __init__(

@@ -9,8 +9,8 @@
     Trainer("llama.yaml", callbacks=[Shown()], max_steps=100).fit(ckpt_path=None)
 
 `Job` runs one step after the other, with numpy in and out. `python3 -m trellis.train prepare` makes tokens of data
-sets. Models are those of Trellis, and plug-ins' (`trellis train --plugin`). Arbitrary torch models train on the backend:
-trellis.torch, with DDP, FSDP2 or Lightning on it.
+sets. Models are those of Trellis, and plug-ins' (`trellis train --plugin`). Arbitrary torch models train on the
+backend: trellis.torch, with DDP, FSDP2 or Lightning on it.
 """
 
 import importlib

@@ -73,7 +73,8 @@ class Samples:
         self.identity = (words, zlib.crc32(b"".join(t.tobytes() + s.tobytes() for t, s in first)))
 
     def count(self, most: int | None) -> None:
-        """Makes `samples` those of one pass, of which `most` are needed: the length may be that of batches, or missing."""
+        """Makes `samples` those of one pass, of which `most` are needed: the length may be that of batches, or
+        missing."""
         if self._batches:
             if not hasattr(self._items, "__len__") and iter(self._items) is self._items:
                 raise ValueError(

@@ -86,8 +86,8 @@ class Job:
         return self._here(name, self._job.values(name))
 
     def gradients(self, name: str) -> npt.NDArray[np.float32]:
-        """Of this rank's part of the parameter, the mean over the last step's whole batch, before clipping. Every rank calls
-        it: with ZeRO-1 they exchange it."""
+        """Of this rank's part of the parameter, the mean over the last step's whole batch, before clipping. Every rank
+        calls it: with ZeRO-1 they exchange it."""
         return self._here(name, self._job.gradients(name))
 
     def fill(self, name: str, values: npt.ArrayLike) -> None:
@@ -99,6 +99,7 @@ class Job:
         return self._job.save(os.fspath(folder), step)
 
     def load(self, path: str | os.PathLike[str]) -> int:
-        """From any layout, or a .safetensors file. Returns the step to go on after; 0: there were weights alone. Every rank
-        calls it, and where one cannot load its part, all raise ValueError; parameters are then of both, until one is loaded."""
+        """From any layout, or a .safetensors file. Returns the step to go on after; 0: there were weights alone. Every
+        rank calls it, and where one cannot load its part, all raise ValueError; parameters are then of both, until one
+        is loaded."""
         return self._job.load(os.fspath(path))

@@ -17,8 +17,9 @@ class Module(Callback):
     """A model of Trellis by its configuration, and how it is optimized. Its hooks are called before callbacks'.
 
     A hook takes what a callback's takes, or what Lightning's module has: on_train_batch_end(outputs, batch, batch_idx),
-    on_train_start(), and so on. The step itself - forward, backward, the exchange of gradients, the update - is laid out once for the layout,
-    proved, and run by the library, so there is no training_step to write. Steps of one's own: `Job`.
+    on_train_start(), and so on. The step itself - forward, backward, the exchange of gradients, the update - is laid
+    out once for the layout, proved, and run by the library, so there is no training_step to write. Steps of one's own:
+    `Job`.
     """
 
     trainer: "Trainer"
@@ -54,8 +55,8 @@ def optimizers_of(said: Any) -> dict[str, Any]:
         said = {"optimizer": lists[0][0]} | ({"lr_scheduler": lists[1][0]} if len(lists) == 2 else {})
     if said is not None and not isinstance(said, Mapping):
         raise TypeError(
-            f"configure_optimizers returned {type(said).__name__}: expected a dict of keys of model.optim, as models are "
-            "the library's; a torch optimizer belongs to a torch model, which the backend trains"
+            f"configure_optimizers returned {type(said).__name__}: expected a dict of keys of model.optim, as models "
+            "are the library's; a torch optimizer belongs to a torch model, which the backend trains"
         )
     keys = dict(said or {})
     optimizer, rate = keys.pop("optimizer", {}), keys.get("lr_scheduler")

@@ -181,7 +181,9 @@ class Trainer:
             for each in told:
                 _tell(getattr(each, name), self, module, arguments.get(name, ()))
             if checkpoint:
-                self._say(f"what on_save_checkpoint adds to a checkpoint ({', '.join(map(str, checkpoint))}) is not kept")
+                self._say(
+                    f"what on_save_checkpoint adds to a checkpoint ({', '.join(map(str, checkpoint))}) is not kept"
+                )
             wrong = [figure for figure, value in self._figures if not math.isfinite(value)]
             if wrong:
                 raise ValueError(f"{wrong[0]} of step {step} is no finite number")

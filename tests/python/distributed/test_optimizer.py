@@ -166,7 +166,8 @@ def through_torchs_state(rank, size, options):
 
 
 @pytest.mark.parametrize("options", [{"cpu_offload": True}, {"full_state_dict": True},
-                                     {"full_state_dict": True, "cpu_offload": True, "broadcast_from_rank0": True}], ids=lambda o: "_".join(o))  # fmt: skip
+                                     {"full_state_dict": True, "cpu_offload": True, "broadcast_from_rank0": True}],
+                         ids=lambda o: "_".join(o))  # fmt: skip
 def test_torchs_state_of_an_optimizer_continues_to_the_bit(options):
     ranks.run(through_torchs_state, 2, options)
 

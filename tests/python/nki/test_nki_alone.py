@@ -43,13 +43,27 @@ def test_scripts_that_send_tensors_to_a_device_by_torch_xla_use_this_machine():
         x = torch.ones((128, 64), dtype=torch.bfloat16, device=xm.xla_device())
         assert twice(x).dtype == torch.bfloat16 and bool((twice(x) == 2 * x).all())
         xm.mark_step()
-        with pytest.raises(ModuleNotFoundError, match="torch_xla.core.xla_model.rendezvous: torch_xla is not installed"):
+        with pytest.raises(
+            ModuleNotFoundError, match="torch_xla.core.xla_model.rendezvous: torch_xla is not installed"
+        ):
             xm.rendezvous("here")
 
 
 def test_trellis_nki_is_the_same_command():
-    words = ["nki", "--no-compute", "run", f"{EXAMPLES}/matmul.py:kept", "--arg", "left=128x128:bf16", "--arg", "right=128x512:bf16"]
-    code = "import sys, types; sys.modules['trellis._where'] = types.SimpleNamespace(PROGRAM='false'); from trellis.__main__ import main; main()"
+    words = [
+        "nki",
+        "--no-compute",
+        "run",
+        f"{EXAMPLES}/matmul.py:kept",
+        "--arg",
+        "left=128x128:bf16",
+        "--arg",
+        "right=128x512:bf16",
+    ]
+    code = (
+        "import sys, types; sys.modules['trellis._where'] = types.SimpleNamespace(PROGRAM='false'); "
+        "from trellis.__main__ import main; main()"
+    )
     ran = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, check=True)
     assert "kept on trn2: " in ran.stdout
 

@@ -137,7 +137,9 @@ def test_grids_and_arguments_that_are_written():
     nki.simulate_kernel(copy[4], x, out)
     np.testing.assert_array_equal(out, x)
     for grid, said in ((0, "0"), ((2, 0), "2x0"), (-1, "-1")):
-        with pytest.raises(nki_ours.NkiError, match=f"test_nki_beta.py:[0-9]+: copy on a grid of {said}; expected 1 or more of each"):
+        with pytest.raises(
+            nki_ours.NkiError, match=f"test_nki_beta.py:[0-9]+: copy on a grid of {said}; expected 1 or more of each"
+        ):
             nki.simulate_kernel(copy[grid], x, out)
 
 

@@ -100,11 +100,15 @@ def test_a_loops_reduction_begins_where_the_loop_does():
 
 
 def test_a_loops_reduction_that_is_assigned_to_a_name_is_refused():
-    with pytest.raises(nki.NkiError, match=r"test_nki_functions.py:\d+: nl.loop_reduce's result is used; expected tile"):
+    with pytest.raises(
+        nki.NkiError, match=r"test_nki_functions.py:\d+: nl.loop_reduce's result is used; expected tile"
+    ):
         largest(False)
 
 
-@pytest.mark.parametrize("use", [lambda b: b[0:1, 0:1], lambda b: -b, lambda b: b > 0, lambda b: b + 1, lambda b: 2 * b])
+@pytest.mark.parametrize(
+    "use", [lambda b: b[0:1, 0:1], lambda b: -b, lambda b: b > 0, lambda b: b + 1, lambda b: 2 * b]
+)
 def test_no_use_of_a_loops_reduction_serves(use):
     with pytest.raises(nki.NkiError, match="nl.loop_reduce's result is used; expected tile"):
         use(LoopSum("add", True, None, None))

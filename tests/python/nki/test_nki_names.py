@@ -54,7 +54,9 @@ def test_activation_with_a_bias_and_a_sum():
     def body(out, x, bias):
         nisa.activation_reduce(dst=x, op=nl.exp, data=x, reduce_op=nl.add, reduce_res=out, bias=bias)
 
-    np.testing.assert_allclose(ran(body, X, COLUMN, shape=(128, 1)), np.exp(X + COLUMN).sum(1, keepdims=True), rtol=1e-5)
+    np.testing.assert_allclose(
+        ran(body, X, COLUMN, shape=(128, 1)), np.exp(X + COLUMN).sum(1, keepdims=True), rtol=1e-5
+    )
 
 
 def test_activate2_and_exponential_of_v4():
@@ -236,8 +238,11 @@ def test_every_documented_instruction_is_computed_or_says_that_it_is_not():
 
 
 def test_a_parameter_that_a_function_lacks_is_refused_by_its_name_its_line_and_who_has_it():
-    with pytest.raises(nki.NkiError, match=r"test_nki_names.py:\d+: nki.language.load has no parameter 'mask': "
-                                           "neuronxcc.nki.language has it; nki takes slices that end inside"):  # fmt: skip
+    with pytest.raises(
+        nki.NkiError,
+        match=r"test_nki_names.py:\d+: nki.language.load has no parameter 'mask': "
+        "neuronxcc.nki.language has it; nki takes slices that end inside",
+    ):
         ran(lambda out, x: nl.load(x, mask=True), X)
     with pytest.raises(nki.NkiError, match=r"sqrt of 2.0; expected a tile, or math.sqrt of a number"):
         ran(lambda out, x: nl.sqrt(2.0), X)

@@ -1,4 +1,5 @@
-"""What nki.isa's pages ask of operands, engines, views and chips: refused by line, or, with --rules device, warned of."""
+"""What nki.isa's pages ask of operands, engines, views and chips: refused by line, or, with --rules device, warned
+of."""
 
 import re
 
@@ -52,8 +53,9 @@ def test_a_product_has_the_shape_of_its_operands():
     assert "expected 32 partitions of 64 elements (nki.isa.nc_matmul)" in refused(product)
 
 
-@pytest.mark.parametrize("view", [lambda t: t.permute((1, 0)), lambda t: t.reshape((64, 256)), lambda t: t.expand_dim(0),
-                                  lambda t: t.flatten_dims(0, 1), lambda t: t[0:1].broadcast(0, 128),
+@pytest.mark.parametrize("view", [lambda t: t.permute((1, 0)), lambda t: t.reshape((64, 256)),
+                                  lambda t: t.expand_dim(0), lambda t: t.flatten_dims(0, 1),
+                                  lambda t: t[0:1].broadcast(0, 128),
                                   lambda t: t[0:1].squeeze_dim(0), lambda t: t.reshape_dim(0, (2, 64))])  # fmt: skip
 def test_views_on_chip_keep_the_partitions(view):
     assert "whose first dimension is of partitions" in refused(lambda x: view(tile(128, 128)))
@@ -91,10 +93,12 @@ def test_types_of_results_of_the_array():
 
 
 @pytest.mark.parametrize("name,chip,since,work", [
-    ("activate2", "trn2", "v4", lambda t: nisa.activate2(dst=t, op=nl.exp, data=t, imm0=1.0, imm1=0.0, op0=nl.multiply, op1=nl.add)),
+    ("activate2", "trn2", "v4",
+     lambda t: nisa.activate2(dst=t, op=nl.exp, data=t, imm0=1.0, imm1=0.0, op0=nl.multiply, op1=nl.add)),
     ("exponential", "trn2", "v4", lambda t: nisa.exponential(dst=t, src=t)),
     ("rand2", "trn2", "v4", lambda t: nisa.rand2(dst=t, min=0.0, max=1.0)),
-    ("rand_get_state", "trn1", "v3 and later", lambda t: nisa.rand_get_state(dst=tile(4, 6, dtype=nl.uint32)))])  # fmt: skip
+    ("rand_get_state", "trn1", "v3 and later", lambda t: nisa.rand_get_state(dst=tile(4, 6, dtype=nl.uint32))),
+])  # fmt: skip
 def test_instructions_of_later_chips(name, chip, since, work):
     with nki.as_nki(chip=chip), pytest.warns(nki.NkiWarning, match=f"{name} on {chip}; NeuronCore-{since} has it"):
         nki.jit(lambda x: work(tile(4, 4)))(X)
@@ -107,8 +111,9 @@ def test_a_logical_core_has_one_or_two(cores):
 
 
 @pytest.mark.parametrize("pattern,offset", [
-    ([[8, 127], [1, 9]], 0), ([[8, 127], [1, 8]], 4), ([[8, 128], [2, 4]], 2), ([[8, 64], [-1, 8]], 0), ([[8, 64], [-1, 8]], 518),
-    ([[8, 128], [-1, 8]], 8), ([[8, 129], [1, 8]], 0), ([[8, 2], [4, 2], [1, 5]], 0)])  # fmt: skip
+    ([[8, 127], [1, 9]], 0), ([[8, 127], [1, 8]], 4), ([[8, 128], [2, 4]], 2), ([[8, 64], [-1, 8]], 0),
+    ([[8, 64], [-1, 8]], 518), ([[8, 128], [-1, 8]], 8), ([[8, 129], [1, 8]], 0), ([[8, 2], [4, 2], [1, 5]], 0),
+])  # fmt: skip
 def test_patterns_stay_in_their_partition(pattern, offset):
     def kernel(x):
         tile(128, 8).ap(pattern, offset=offset)
@@ -128,13 +133,16 @@ def test_patterns_that_end_with_their_partition():
     seen = []
     nki.jit(kernel)(X)
     whole = np.arange(1024).reshape(128, 8)
-    for got, wanted in zip(seen, [whole, whole[:127, 4:], whole[:, ::-1], whole[1:5].reshape(4, 2, 4), whole[::2]], strict=True):
+    for got, wanted in zip(
+        seen, [whole, whole[:127, 4:], whole[:, ::-1], whole[1:5].reshape(4, 2, 4), whole[::2]], strict=True
+    ):
         np.testing.assert_array_equal(got, wanted)
 
 
 @pytest.mark.parametrize("part,text", [
     (lambda t: t[:, 6:6], "[6:6]"), (lambda t: t[:, 6:4], "[6:4]"), (lambda t: t[:, nl.ds(4, 0)], "[4:4]"),
-    (lambda t: t[:, ::-1], "[0:8:-1]"), (lambda t: t.slice(1, 7, 0, -1), "[7:0:-1]"), (lambda t: t[4:4], "[4:4]")])  # fmt: skip
+    (lambda t: t[:, ::-1], "[0:8:-1]"), (lambda t: t.slice(1, 7, 0, -1), "[7:0:-1]"),
+    (lambda t: t[4:4], "[4:4]")])  # fmt: skip
 def test_slices_have_elements_and_go_forward(part, text):
     assert f"{text} of dimension" in refused(lambda x: part(tile(8, 8)))
     with nki.as_nki(rules="device"), pytest.warns(nki.NkiWarning, match="expected a start before the end"):

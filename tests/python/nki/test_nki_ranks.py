@@ -6,7 +6,7 @@ import pytest
 nki_ours = pytest.importorskip("trellis.nki", reason="ml_dtypes is not installed")
 import ml_dtypes  # noqa: E402
 
-import trellis.nki.timing  # noqa: E402
+import trellis.nki.timing  # noqa: E402, F401  for nki_ours.timing
 
 with nki_ours.as_nki(shadow=True):
     import nki
@@ -49,7 +49,9 @@ def test_all_reduce(dtype):
 
 def test_all_reduce_of_two_groups_by_maximum():
     x = shards(4, 128, 8)
-    kernel = through_hbm(lambda a, b: ncc.all_reduce([a], [b], ncc.ReplicaGroup([[0, 2], [1, 3]]), nl.maximum), (128, 8))
+    kernel = through_hbm(
+        lambda a, b: ncc.all_reduce([a], [b], ncc.ReplicaGroup([[0, 2], [1, 3]]), nl.maximum), (128, 8)
+    )
     results = run(kernel, x).results
     for rank in range(4):
         np.testing.assert_array_equal(results[rank], np.maximum(x[rank], x[(rank + 2) % 4]))
@@ -90,7 +92,9 @@ def test_reduce_scatter_and_all_to_all():
 
 def test_permutations_by_pairs_and_by_the_ring():
     x = shards(4, 32, 8)
-    pairs = run(through_hbm(lambda a, b: ncc.collective_permute([a], [b], [(0, 1), (1, 0), (2, 3)]), (32, 8)), x).results
+    pairs = run(
+        through_hbm(lambda a, b: ncc.collective_permute([a], [b], [(0, 1), (1, 0), (2, 3)]), (32, 8)), x
+    ).results
     np.testing.assert_array_equal(pairs[:2], x[[1, 0]])
     np.testing.assert_array_equal(pairs[2], np.zeros((32, 8)))  # no one sends to it
     np.testing.assert_array_equal(pairs[3], x[2])
@@ -169,9 +173,12 @@ def test_what_may_not_be():
         "expected a multiple of 2": lambda a, b: ncc.reduce_scatter([a.reshape((1, 256))], [b], group, 0, nl.add),
         "the kernel runs on ranks 0 to 1": lambda a, b: ncc.all_reduce([a], [b], [[0, 2]], nl.add),
         "each in one group alone": lambda a, b: ncc.all_reduce([a], [b], [[0, 1], [1]], nl.add),
-        r"all_reduce of ranks \[0, 1\]: the others have ended": lambda a, b: ncc.rank_id() == 0 and ncc.all_reduce([a], [b], group, nl.add),
-        "calls all_to_all where": lambda a, b: (ncc.all_to_all([a], [b], group, 0) if ncc.rank_id() == 1 else
-                                                ncc.all_reduce([a], [b], group, nl.add)),
+        r"all_reduce of ranks \[0, 1\]: the others have ended": lambda a, b: (
+            ncc.rank_id() == 0 and ncc.all_reduce([a], [b], group, nl.add)
+        ),
+        "calls all_to_all where": lambda a, b: (
+            ncc.all_to_all([a], [b], group, 0) if ncc.rank_id() == 1 else ncc.all_reduce([a], [b], group, nl.add)
+        ),
     }
     for text, wrong in cases.items():
         with pytest.raises(nki_ours.NkiError, match=text):

@@ -57,7 +57,10 @@ def test_double_rows_before_neuroncore_v3():
         a, b = (nl.zeros((128, 2, n), nl.float8_e4m3) for n in (128, 512))
         nisa.nc_matmul(out, a, b, perf_mode=nisa.matmul_perf_mode.double_row)
 
-    with nki.as_nki(chip="trn1"), pytest.warns(nki.NkiWarning, match="double_row on trn1; NeuronCore-v3 and later have it"):
+    with (
+        nki.as_nki(chip="trn1"),
+        pytest.warns(nki.NkiWarning, match="double_row on trn1; NeuronCore-v3 and later have it"),
+    ):
         nki.jit(kernel)(np.zeros((2, 2), np.float32))
 
 
@@ -132,8 +135,11 @@ def placed(*columns, late):
 
 def test_a_tile_that_is_read_after_another_was_written_over_it():
     x = np.ones((128, 64), np.float32)
-    with pytest.warns(nki.NkiWarning, match=r"test_nki_rules.py:\d+: tile0 \(partition 0, byte 0 of SBUF\) is read, and tile1 was "
-                      r"written over it in line \d+: their addresses meet") as said:  # fmt: skip
+    with pytest.warns(
+        nki.NkiWarning,
+        match=r"test_nki_rules.py:\d+: tile0 \(partition 0, byte 0 of SBUF\) is read, and tile1 was "
+        r"written over it in line \d+: their addresses meet",
+    ) as said:
         placed(0, 32, late=True)(x)
     assert len(said) == 1
     for kernel in (placed(0, 64, late=True), placed(0, 32, late=False), placed(0, 0, 0, late=False)):
@@ -168,8 +174,8 @@ def heard(kernel, *arrays):
 
 
 def in_two_halves(first, second, barrier=True, late=True, whole=False):
-    """Each core writes columns of a tensor that both share, from `first` or `second` on, and then reads them all, or the
-    other's alone."""
+    """Each core writes columns of a tensor that both share, from `first` or `second` on, and then reads them all, or
+    the other's alone."""
 
     def kernel(x):
         out = nl.ndarray((2, 128, 64), nl.float32, buffer=nl.shared_hbm)
@@ -194,8 +200,11 @@ def in_two_halves(first, second, barrier=True, late=True, whole=False):
 def test_two_cores_that_touch_hbm_without_a_barrier():
     x = np.ones((128, 64), np.float32)
     (text,) = heard(in_two_halves(0, 32, barrier=False), x)
-    assert re.match(r"core [01] (reads|writes) what core [01] (writes|reads) in line \d+ of shared in HBM, with no barrier on "
-                    r"it in between; expected nisa.core_barrier\(shared, \(0, 1\)\) \(nki.isa.core_barrier\)", text)  # fmt: skip
+    assert re.match(
+        r"core [01] (reads|writes) what core [01] (writes|reads) in line \d+ of shared in HBM, with no barrier on "
+        r"it in between; expected nisa.core_barrier\(shared, \(0, 1\)\) \(nki.isa.core_barrier\)",
+        text,
+    )
     (text,) = heard(in_two_halves(0, 16, late=False), x)  # columns 16 to 32 are of both
     assert "core 1 writes what core 0 writes" in text or "core 0 writes what core 1 writes" in text
     (text,) = heard(in_two_halves(0, 32, whole=True), x)  # a core writes again what the other may still read
@@ -221,7 +230,10 @@ X = np.ones((2, 2), np.float32)
 @pytest.mark.parametrize("shape, first", [((32, 4), 16), ((64, 4), 32), ((65, 4), 32)])
 def test_a_tile_at_partitions_that_no_engine_reaches(shape, first):
     text = heard(filled(shape, address=(first, 0)), X)[0]
-    assert f"tile takes {shape[0]} partitions from {first} on; expected to begin at 0" in text and "start_partition" in text
+    assert (
+        f"tile takes {shape[0]} partitions from {first} on; expected to begin at 0" in text
+        and "start_partition" in text
+    )
 
 
 def test_operands_begin_where_engines_reach():
@@ -236,8 +248,9 @@ def test_operands_begin_where_engines_reach():
 
 def test_a_tile_of_psum_begins_at_a_bank():
     assert heard(filled((128, 4), buffer=nl.psum, address=(0, 1024)), X) == [
-        "tile begins at byte 1,024 of PSUM; expected the beginning of a bank, a multiple of 2,048 (nki/migration/index.rst, "
-        "allocation)"]  # fmt: skip
+        "tile begins at byte 1,024 of PSUM; expected the beginning of a bank, a multiple of 2,048 "
+        "(nki/migration/index.rst, allocation)"
+    ]
     assert heard(filled((128, 4), buffer=nl.psum, address=(0, 4096)), X) == []
 
 

@@ -51,7 +51,9 @@ def test_a_schedule_is_kept():
 
 def test_a_schedule_names_what_is_there():
     kernel, x = three_exponentials(), np.ones((128, 1536), np.float32)
-    with pytest.raises(nki_ours.NkiError, match="'act7', which no instruction of kernel is called; it has act0, act1, act2"):
+    with pytest.raises(
+        nki_ours.NkiError, match="'act7', which no instruction of kernel is called; it has act0, act1, act2"
+    ):
         kernel.with_schedule([("act7", "act0")])(x)
     with pytest.raises(nki_ours.NkiError, match="expected pairs .later, earlier. of instructions' names"):
         kernel.with_schedule(["act0"])

@@ -3,7 +3,6 @@
 import html
 import json
 
-import numpy as np
 import pytest
 
 np_types = pytest.importorskip("ml_dtypes")
@@ -18,7 +17,11 @@ P, COLUMNS = 128, 2048
 def doubled(turns: int, columns: int = COLUMNS, anew: bool = True, dialect: str = "0.7",
             address: tuple[int, int] | None = None) -> Trace:  # fmt: skip
     """y = 2 x by pieces of as many columns; each turn declares its tiles anew, or all share them."""
-    t = Trace("doubled", dialect=dialect, lines=[("", 0, ""), ("k.py", 1, "load"), ("k.py", 2, "double"), ("k.py", 3, "store")])
+    t = Trace(
+        "doubled",
+        dialect=dialect,
+        lines=[("", 0, ""), ("k.py", 1, "load"), ("k.py", 2, "double"), ("k.py", 3, "store")],
+    )
     pitch = turns * columns
     size = P * pitch * 4
     x = t.add_buffer("x", "hbm", "f32", (P, pitch), rows=1, row_bytes=size, role="input")

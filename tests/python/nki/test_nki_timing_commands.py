@@ -108,7 +108,14 @@ def copied(x):
 def test_constants_in_a_row_with_a_type_and_of_a_function(tmp_path, name, value, instructions):
     path = tmp_path / "constants.py"
     path.write_text(CONSTANTS)
-    words = ("profile", f"{path}:copied", "--arg", f"x=128x{value if name == 'WIDTH' else 512}:f32", "--set", f"{name}={value}")
+    words = (
+        "profile",
+        f"{path}:copied",
+        "--arg",
+        f"x=128x{value if name == 'WIDTH' else 512}:f32",
+        "--set",
+        f"{name}={value}",
+    )
     if instructions is None:  # computed, not a constant
         assert "assigns no such constant" in nki(*words, status=1)
     else:
@@ -116,7 +123,9 @@ def test_constants_in_a_row_with_a_type_and_of_a_function(tmp_path, name, value,
 
 
 def test_what_if(file):
-    fast, slow = (json.loads(nki("profile", file, "--what-if", f"dma.engine.rate={rate} GB/s", "--json")) for rate in (23, 2))
+    fast, slow = (
+        json.loads(nki("profile", file, "--what-if", f"dma.engine.rate={rate} GB/s", "--json")) for rate in (23, 2)
+    )
     assert slow["us"] > 2 * fast["us"]
     assert "--what-if dma: expected FIGURE=VALUE" in nki("profile", file, "--what-if", "dma", status=1)
 
@@ -158,13 +167,17 @@ def test_check_against_a_budget(file, tmp_path):
 
 def test_answer(file):
     right = json.loads(nki("answer", f"{file}:doubled", *ARG, "--reference", ":twice"))
-    assert right["right"] is True and right["us"] > 0 and right["hints"] and not right["errors"] and not right["warnings"]
+    assert (
+        right["right"] is True and right["us"] > 0 and right["hints"] and not right["errors"] and not right["warnings"]
+    )
     wrong = json.loads(nki("answer", f"{file}:doubled", *ARG, "--reference", ":almost", status=1))
     assert wrong["right"] is False and wrong["first_wrong"]["index"] == [3, 5] and wrong["first_wrong"]["wrong"] == 1
     failed = json.loads(nki("answer", f"{file}:broken", *ARG, status=1))
     assert failed["errors"][0]["line"] == 17 and "no_such_name" in failed["errors"][0]["error"]
     odd = json.loads(nki("answer", f"{file}:unwritten", *ARG))
-    assert odd["us"] > 0 and any("mine.py:23: " in each and "written" in each for each in odd["warnings"]), odd["warnings"]
+    assert odd["us"] > 0 and any("mine.py:23: " in each and "written" in each for each in odd["warnings"]), odd[
+        "warnings"
+    ]
 
 
 def test_serve_speaks_the_protocol(file):
@@ -175,7 +188,9 @@ def test_serve_speaks_the_protocol(file):
     from mcp.client.stdio import stdio_client
 
     async def ask():
-        server = StdioServerParameters(command=sys.executable, args=["-m", "trellis.nki", "serve"], env=dict(os.environ))
+        server = StdioServerParameters(
+            command=sys.executable, args=["-m", "trellis.nki", "serve"], env=dict(os.environ)
+        )
         async with stdio_client(server) as (read, write), ClientSession(read, write) as session:
             await session.initialize()
             names = {tool.name for tool in (await session.list_tools()).tools}
@@ -208,7 +223,9 @@ def test_output_that_nobody_reads_ends_the_program_without_a_word(file, tmp_path
     command = [sys.executable, "-m", "trellis.nki", *(w for word in words for w in named.get(word, [word]))]
     reader, writer = os.pipe()
     os.close(reader)
-    ran = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True, env=os.environ | {"PYTHONUNBUFFERED": unbuffered})
+    ran = subprocess.run(
+        command, stdout=writer, stderr=subprocess.PIPE, text=True, env=os.environ | {"PYTHONUNBUFFERED": unbuffered}
+    )
     os.close(writer)
     assert (ran.returncode, ran.stderr) == (128 + signal.SIGPIPE, "")
 

@@ -33,8 +33,10 @@ def test_every_command_of_the_page_runs(tmp_path):
 
 
 def test_each_step_is_faster_and_moves_less(tmp_path):
-    steps = [json.loads(run(["-m", "trellis.nki", "profile", f"examples/nki/faster.py:{name}", *RIGHT, "--json"], tmp_path))
-             for name in ("tiled", "kept", "blocked")]
+    steps = [
+        json.loads(run(["-m", "trellis.nki", "profile", f"examples/nki/faster.py:{name}", *RIGHT, "--json"], tmp_path))
+        for name in ("tiled", "kept", "blocked")
+    ]
     assert steps[0]["us"] > 1.1 * steps[1]["us"] > 1.5 * steps[2]["us"]
     assert steps[0]["dma"]["bytes"] > steps[1]["dma"]["bytes"] > steps[2]["dma"]["bytes"]
     assert "dma" in steps[0]["waits"][0]

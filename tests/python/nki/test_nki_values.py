@@ -99,8 +99,14 @@ semaphore ring
         program += f"sbuf t{k} {short[to]} core=0 partitions=0+1 bytes={128 + 64 * k}+{np.dtype(to).itemsize * n}\n"
         part = f"[0+1 @0 {n}x1]"
         lines.append(way.format(f"t{k}{part}", f"a{part}", f"b{part}") + (" wait ring>=2 signal vector+1"))
-    lines += [f"dma_copy sync ring=4 o{k}[0+1 @0 {n}x1 /0] <- t{k}[0+1 @0 {n}x1] wait vector>=4" for k in range(len(ways))]
-    got = core.parse(program + "\n".join(lines) + "\n", chip="trn2").run({"x": x.astype(kind), "y": y.astype(kind)}).outputs
+    lines += [
+        f"dma_copy sync ring=4 o{k}[0+1 @0 {n}x1 /0] <- t{k}[0+1 @0 {n}x1] wait vector>=4" for k in range(len(ways))
+    ]
+    got = (
+        core.parse(program + "\n".join(lines) + "\n", chip="trn2")
+        .run({"x": x.astype(kind), "y": y.astype(kind)})
+        .outputs
+    )
     return np.stack([np.asarray(got[f"o{k}"]).reshape(x.shape) for k in range(len(ways))])
 
 
@@ -109,19 +115,25 @@ semaphore ring
 def test_integers_that_do_not_fit_become_the_nearest_that_does(kind, to):
     """By each way that adds or copies; bit for bit as sim/core does it."""
     ends = np.iinfo(kind)
-    x = np.array([[0, 1, 3, 100, 127, max(ends.min, -128), max(ends.min, -1), min(ends.max, 300), min(ends.max, 32767)]])
+    x = np.array(
+        [[0, 1, 3, 100, 127, max(ends.min, -128), max(ends.min, -1), min(ends.max, 300), min(ends.max, 32767)]]
+    )
     got = narrowed(x, np.full_like(x, 100), kind, to)
     both = np.stack([x + 100, x + 100, x, x])
     np.testing.assert_array_equal(got, both.clip(np.iinfo(to).min, np.iinfo(to).max))
     np.testing.assert_array_equal(got, narrowed_by_the_core(x, np.full_like(x, 100), kind, to))
 
 
-@pytest.mark.parametrize("engine,wanted", [("unknown", 16_777_217 + 2), ("gpsimd", 16_777_217 + 2), ("vector", 16_777_218)])
+@pytest.mark.parametrize(
+    "engine,wanted", [("unknown", 16_777_217 + 2), ("gpsimd", 16_777_217 + 2), ("vector", 16_777_218)]
+)
 def test_integers_of_32_bits_are_exact_on_gpsimd_alone(engine, wanted):
     @nki.jit
     def total(x):
         a, out = nl.load(x), nl.ndarray(x.shape, x.dtype, buffer=nl.shared_hbm)
-        nisa.tensor_tensor(dst=a[:, 0:1], data1=a[:, 0:1], data2=a[:, 1:2], op=nl.add, engine=getattr(nisa.engine, engine))
+        nisa.tensor_tensor(
+            dst=a[:, 0:1], data1=a[:, 0:1], data2=a[:, 1:2], op=nl.add, engine=getattr(nisa.engine, engine)
+        )
         nisa.dma_copy(dst=out, src=a)
         return out
 
@@ -203,7 +215,9 @@ def test_accumulators_subtract_each_element():
         tile, result, left = (nl.ndarray(shape, x.dtype) for shape in (x.shape, x.shape, (len(x), 1)))
         nisa.dma_copy(dst=tile, src=x)
         out = nl.ndarray((len(x), 3), x.dtype, buffer=nl.shared_hbm)
-        for k, (command, settings) in enumerate((("reset_reduce", {}), ("reduce", {}), ("load_reduce", {"reduce_init": 10.0}))):
+        for k, (command, settings) in enumerate(
+            (("reset_reduce", {}), ("reduce", {}), ("load_reduce", {"reduce_init": 10.0}))
+        ):
             nisa.tensor_scalar_reduce(dst=result, data=tile, op0=nl.add, operand0=0.0, reduce_op=nl.subtract,
                                       reduce_res=left, reduce_cmd=getattr(nisa.reduce_cmd, command), **settings)
             nisa.dma_copy(dst=out[:, k:k + 1], src=left)

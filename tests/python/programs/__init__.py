@@ -14,11 +14,11 @@ _ABORTED = "terminate called without an active exception"
 def torchrun(ranks, *words, options=("--standalone",), over_gloo=False):
     """A script with its arguments on ranks of this host, as it ended.
 
-    Now and then a process of gloo aborts as it ends, all its work done: `over_gloo`, the script runs again then.
+    Up to a third of jobs over gloo abort as they end, all their work done: `over_gloo`, the script runs again then.
     """
     command = [sys.executable, "-m", "torch.distributed.run", *options, "--nproc-per-node", ranks, *words]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    for _ in range(3 if over_gloo else 1):
+    for _ in range(12 if over_gloo else 1):
         done = subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=600, env=environment)
         if done.returncode == 0 or _ABORTED not in done.stderr:
             break

@@ -1,6 +1,6 @@
-"""Models of the size that is trained, held against what others say of them: `tools/soak simulate`. Of torchtitan's Llama 3,
-not changed, what is communicated follows from the model's shapes, with fully_shard's padding; a step is priced; nothing
-takes more than a laptop has."""
+"""Models of the size that is trained, held against what others say of them: `tools/soak simulate`. Of torchtitan's
+Llama 3, not changed, what is communicated follows from the model's shapes, with fully_shard's padding; a step is
+priced; nothing takes more than a laptop has."""
 
 import importlib.util
 import json
@@ -120,8 +120,8 @@ def test_published_steps_of_bert_lie_in_the_interval():
 
 
 def test_a_compiled_job_is_priced_as_trellis_train_prices_the_same_model():
-    """Where AdamW goes over what it has once: it reads four arrays and writes three, and a pass of `trellis train` reads
-    two and writes one."""
+    """Where AdamW goes over what it has once: it reads four arrays and writes three, and a pass of `trellis train`
+    reads two and writes one."""
     jobs = pathlib.Path(__file__).parent / "jobs"
     out = price(record_job(["torchrun", str(jobs / "same.py")], 8, 8, "any", 0, 1 << 35), "trn2.48xlarge")
     words = [PROGRAM, "train", "price", str(jobs / "same.yaml"), "-m", "trn2.48xlarge", "-n", "8", "--json",

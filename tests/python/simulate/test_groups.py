@@ -30,7 +30,16 @@ for _ in range(4):
 
 def simulate(folder, script, world=8, limit=200, **variables):
     (folder / "train.py").write_text(script)
-    words = [sys.executable, "-m", "trellis.simulate", "--world", str(world), "--", "torchrun", str(folder / "train.py")]
+    words = [
+        sys.executable,
+        "-m",
+        "trellis.simulate",
+        "--world",
+        str(world),
+        "--",
+        "torchrun",
+        str(folder / "train.py"),
+    ]
     environ = {**os.environ, "OMP_NUM_THREADS": "1", **variables}
     done = subprocess.run(words, capture_output=True, text=True, timeout=limit, env=environ)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-3000:]
@@ -55,7 +64,8 @@ quarter = dist.split_group(half, [[0, 1], [2, 3]])
 some = dist.split_group(half, [[1, 2]])
 assert dist.get_process_group_ranks(quarter) == [rank // 2 * 2, rank // 2 * 2 + 1], quarter
 member = some not in (None, dist.GroupMember.NON_GROUP_MEMBER)
-assert member == (rank % 4 in (1, 2)) and (some is None) == (not member and not hasattr(dist.distributed_c10d, "_NonGroupMember"))
+assert member == (rank % 4 in (1, 2)) and \
+(some is None) == (not member and not hasattr(dist.distributed_c10d, "_NonGroupMember"))
 weight = torch.nn.Parameter(torch.zeros(64, 64, device="cuda"))
 optimizer = torch.optim.SGD([weight], 0.1)
 for _ in range(4):
@@ -89,5 +99,7 @@ def test_groups_that_nobody_knows_are_refused():
     for whole in (nested, pairs):  # made by all ranks
         families, assumed = joined(8, {0: known(*whole), 7: known(*whole)})
         assert families[1].groups == whole and not assumed
-    with pytest.raises(Mismatch, match="ranks 0 and 7 do not make the same groups .world of 8, group of 2; world of 8, group of 3"):
+    with pytest.raises(
+        Mismatch, match="ranks 0 and 7 do not make the same groups .world of 8, group of 2; world of 8, group of 3"
+    ):
         joined(8, {0: known((0, 1)), 7: known((5, 6, 7))})

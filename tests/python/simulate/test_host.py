@@ -20,7 +20,8 @@ def seconds(event, ends):
 
 
 def gathered_units(count, waits):
-    """As FullyShardedDataParallel does: a unit is gathered on a stream of its own when the one before the last is freed."""
+    """As FullyShardedDataParallel does: a unit is gathered on a stream of its own when the one before the last is
+    freed."""
     events = []
     for unit in range(count):
         if unit >= 2:
@@ -62,7 +63,9 @@ def test_what_the_host_waits_for_is_exposed(waits):
 
 
 def test_an_operation_that_the_host_waits_for_is_exposed():
-    times = timed(job([work(), work(1), work(1), ("host", 1, 0), collective(0), ("wait", 0, 0), work()]), seconds).classes[0]
+    times = timed(
+        job([work(), work(1), work(1), ("host", 1, 0), collective(0), ("wait", 0, 0), work()]), seconds
+    ).classes[0]
     assert times.end == 40 and dict(times.exposed) == {4: 20}
     assert [span.cause for span in times.spans] == [-1, -1, 1, 2, 3]
 
@@ -80,7 +83,9 @@ def test_a_host_that_waits_for_all_waits_for_what_is_communicated():
 
 def test_hosts_that_wait_for_what_is_not_received_yet_are_told():
     """Both send, wait for all, and receive then."""
-    told = [[message("send", 0, other), ("host", -1, 0), message("receive", 1, other), ("wait", 0, 1)] for other in (1, 0)]
+    told = [
+        [message("send", 0, other), ("host", -1, 0), message("receive", 1, other), ("wait", 0, 1)] for other in (1, 0)
+    ]
     with pytest.raises(Mismatch, match="nobody can go on: rank 0 waits for send of .*; rank 1 waits for send of"):
         timed(job(*told), seconds)
 

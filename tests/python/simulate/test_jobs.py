@@ -268,7 +268,9 @@ def test_the_environment_is_torchruns(monkeypatch):
     """Ranks 16 to 23 of 24 are on a second host of 16."""
     monkeypatch.setattr(os, "environ", {})
     environment(Settings(20, 24, 16, "any", 0, 1 << 34, []))
-    told = {name: os.environ[name] for name in ("RANK", "ROLE_RANK", "ROLE_WORLD_SIZE", "GROUP_RANK", "GROUP_WORLD_SIZE")}
+    told = {
+        name: os.environ[name] for name in ("RANK", "ROLE_RANK", "ROLE_WORLD_SIZE", "GROUP_RANK", "GROUP_WORLD_SIZE")
+    }
     assert list(told.values()) == ["20", "20", "24", "1", "2"]
     assert os.environ["TORCHELASTIC_RESTART_COUNT"] == os.environ["TORCHELASTIC_MAX_RESTARTS"] == "0"
 

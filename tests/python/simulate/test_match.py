@@ -330,9 +330,11 @@ def priced(device="cuda", **memory):
     ("cuda", {}, ": fits", "allocator would have reserved 20 GiB"),
     ("cuda", {"reserved": 25}, ": fits in tensors, DOES NOT FIT as reserved",
      "allocator would have reserved 25 GiB of rank 1, more than there is"),
-    ("cuda", {"peak": 25, "reserved": 26}, ": DOES NOT FIT", "would have reserved 26 GiB of rank 1, more than there is"),
+    ("cuda", {"peak": 25, "reserved": 26}, ": DOES NOT FIT",
+     "would have reserved 26 GiB of rank 1, more than there is"),
     ("any", {}, ": fits", "allocator would have reserved 20 GiB; Neuron's has its own rules"),
-    ("any", {"reserved": 25}, ": fits", "would have reserved 25 GiB of rank 1, more than there is; Neuron's has its own"),
+    ("any", {"reserved": 25}, ": fits",
+     "would have reserved 25 GiB of rank 1, more than there is; Neuron's has its own"),
     ("neuron", {"reserved": 25}, ": fits", None),
 ])  # fmt: skip
 def test_what_would_be_reserved_counts_where_the_job_is_for_cuda(device, memory, verdict, line):

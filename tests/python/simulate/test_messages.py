@@ -58,8 +58,10 @@ def test_a_defect_outside_the_first_group_costs_as_much(defect):
     families = [Family("world", (ranks,)), Family("tp", tuple(ranks[i : i + 8] for i in ranks[::8])),
                 Family("pp", ((0, 4), (8, 12), (32, 36)))]  # fmt: skip
     whole = sim.Machine("trn1.32xlarge x 2")
-    usual, first, other = (Rates(machine, families) for machine in
-                           (whole, whole.what_if(defect.format(0, 4)), whole.what_if(defect.format(32, 36))))  # fmt: skip
+    usual, first, other = (
+        Rates(machine, families)
+        for machine in (whole, whole.what_if(defect.format(0, 4)), whole.what_if(defect.format(32, 36)))
+    )
     reduced = [rates.collective("all_reduce", 1, 64 << 20, -1) for rates in (usual, first, other)]
     assert reduced[1] == pytest.approx(reduced[2], rel=1e-3) and reduced[1] > 2 * reduced[0]
     sent = [rates.message(2, 0, 1, 64 << 20) for rates in (usual, first, other)]
@@ -96,8 +98,15 @@ def test_slow_memory_of_a_rank_slows_what_its_class_computes():
     )
     whole = sim.Machine("trn1.32xlarge")
     rate = whole.figures["hbm.rate"].value
-    usual, slow, other, all_slow = (price(told, machine) for machine in (
-        whole, whole.what_if("hbm:1:0.25"), whole.what_if("hbm:5:0.25"), whole.with_figure("hbm.rate", rate / 4)))  # fmt: skip
+    usual, slow, other, all_slow = (
+        price(told, machine)
+        for machine in (
+            whole,
+            whole.what_if("hbm:1:0.25"),
+            whole.what_if("hbm:5:0.25"),
+            whole.with_figure("hbm.rate", rate / 4),
+        )
+    )
     assert slow.time == pytest.approx(all_slow.time) and slow.time > 1.5 * usual.time and other.time == usual.time
     assert [o.time for o in slow.operators] == pytest.approx([o.time for o in all_slow.operators])
     assert (slow.low, slow.high) == pytest.approx((all_slow.low, all_slow.high))

@@ -30,8 +30,8 @@ def test_names_of_an_accelerator(told, way):
 
 
 def test_statistics_of_all_ranks_are_exchanged(told):
-    """SyncBatchNorm gathers means, deviations and a count, and adds up two gradients of its statistics; the hook halves the
-    bytes of the gradients."""
+    """SyncBatchNorm gathers means, deviations and a count, and adds up two gradients of its statistics; the hook halves
+    the bytes of the gradients."""
     (one,) = told[1].classes
     exchanged = [e[3:4] + e[5:7] for e in one.record.events if e[0] == "collective"]
     assert ("all_gather", 2 * (2 * 8 + 1) * 4, "float32") in exchanged

@@ -56,7 +56,9 @@ def test_attention_over_a_shared_sequence_rotates_keys_and_values():
 
 
 def test_experts_without_a_policy_are_an_error_at_the_line_that_reads_counts():
-    with pytest.raises(RankFailed, match=r"experts.py:\d+: \d+ whole numbers are read that depend on data; say --routing"):
+    with pytest.raises(
+        RankFailed, match=r"experts.py:\d+: \d+ whole numbers are read that depend on data; say --routing"
+    ):
         recorded("experts")
 
 

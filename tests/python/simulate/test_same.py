@@ -1,5 +1,5 @@
-"""One model, cut the same way by DTensor and by `trellis train`: what is communicated is equal but for what is named here,
-and so is the price, within 5%."""
+"""One model, cut the same way by DTensor and by `trellis train`: what is communicated is equal but for what is named
+here, and so is the price, within 5%."""
 
 import json
 import pathlib
@@ -20,8 +20,8 @@ ROWS, WIDTH, WORD = 2 * 2048, 2048, 2  # of a micro-batch; bytes of bf16
 GATHERED = ROWS * WIDTH * WORD
 SET = {"pipeline": {"distributed_strategy.tensor_model_parallel_size": 4,
                     "distributed_strategy.pipeline_model_parallel_size": 2, "data.global_batch_size": 8}}  # fmt: skip
-# AdamW as one pass, which reads four arrays and writes three where a pass of `trellis train` reads two and writes one; every
-# exchange of the tensor axis waited for, as DTensor does; no release's software.
+# AdamW as one pass, which reads four arrays and writes three where a pass of `trellis train` reads two and writes one;
+# every exchange of the tensor axis waited for, as DTensor does; no release's software.
 SAME = [f"operation.update.adamw={7 / 3:.6f}", "step.exposed.tensor=1", "step.level=1.08"]
 
 

@@ -1,5 +1,6 @@
-"""torchtitan on the host's CPUs, with gloo: `titan_on_host.py ARGS`. It looks for an accelerator; here it is told that "cpu" is
-one, and where triton is not installed, that the kernels for experts are there, which none of these jobs calls."""
+"""torchtitan on the host's CPUs, with gloo: `titan_on_host.py ARGS`. It looks for an accelerator; here it is told that
+"cpu" is one, and where triton is not installed, that the kernels for experts are there, which none of these jobs
+calls."""
 
 import importlib.util
 import os

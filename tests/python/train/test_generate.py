@@ -37,7 +37,8 @@ def folder(tmp_path):
     made = train.Trainer(config, max_steps=4, default_root_dir=tmp_path, enable_progress_bar=False)
     made.fit(train_dataloaders=[(row[:-1], row[1:]) for row in rows])
     tag = next((tmp_path / "run" / "checkpoints").glob("step_*"))
-    ran = subprocess.run([PROGRAM, "train", "checkpoint", "hf", tag, "-o", tmp_path / "hf"], capture_output=True, text=True, timeout=100)  # fmt: skip
+    ran = subprocess.run([PROGRAM, "train", "checkpoint", "hf", tag, "-o", tmp_path / "hf"],
+                         capture_output=True, text=True, timeout=100)  # fmt: skip
     assert ran.returncode == 0, ran.stderr
     (tmp_path / "hf" / "tokenizer.json").write_text("{}")
     (tmp_path / "packages" / "tokenizers").mkdir(parents=True)
@@ -65,7 +66,10 @@ def test_text_goes_in_and_comes_out(folder):
     end = numbers.stdout.split()[1]
     (folder / "generation_config.json").write_text(json.dumps({"eos_token_id": [63, int(end)]}))
     ended = ran(folder, "-p", "w5 w6", "-n", "6").stdout
-    assert ended == "w5 w6 " + " ".join(f"w{n}" for n in numbers.stdout.split()[: numbers.stdout.split().index(end) + 1]) + "\n"
+    assert (
+        ended
+        == "w5 w6 " + " ".join(f"w{n}" for n in numbers.stdout.split()[: numbers.stdout.split().index(end) + 1]) + "\n"
+    )
 
 
 def test_what_is_missing_is_said(folder):

@@ -265,7 +265,8 @@ def chats(here, capsys, template, *all_messages):
     (here / "template").write_text(template)
     put_lines(here / "chats.jsonl", [{"messages": messages} for messages in all_messages])
     code, out, err = prepared(
-        capsys, "chats.jsonl", "--tokenizer", "bytes", "--chat-template", "template", "--no-eos", "-o", "c", "--force")  # fmt: skip
+        capsys, "chats.jsonl", "--tokenizer", "bytes", "--chat-template", "template", "--no-eos",
+        "-o", "c", "--force")  # fmt: skip
     if code:
         return err
     tokens, mask = np.fromfile("c.bin", np.uint16).astype(np.uint8), np.fromfile("c.mask", np.uint8)
@@ -317,13 +318,15 @@ def test_sentencepiece_knows_special_and_added_tokens(here, capsys):
     pytest.importorskip("jinja2")
     (here / "words.txt").write_text("\n".join(TEXTS))
     sentencepiece.SentencePieceTrainer.train(
-        input="words.txt", model_prefix="tokenizer", vocab_size=290, model_type="bpe", byte_fallback=True, minloglevel=2,
-        character_coverage=1.0, remove_extra_whitespaces=False, hard_vocab_limit=False)  # fmt: skip
+        input="words.txt", model_prefix="tokenizer", vocab_size=290, model_type="bpe", byte_fallback=True,
+        minloglevel=2, character_coverage=1.0, remove_extra_whitespaces=False, hard_vocab_limit=False)  # fmt: skip
     plain = sentencepiece.SentencePieceProcessor(model_file="tokenizer.model")
     size = plain.vocab_size()
     start, end = size, size + 1
     (here / "added_tokens.json").write_text(json.dumps({"<|im_start|>": start, "<|im_end|>": end}))
-    (here / "special_tokens_map.json").write_text(json.dumps({"eos_token": {"content": "<|im_end|>"}, "pad_token": None}))
+    (here / "special_tokens_map.json").write_text(
+        json.dumps({"eos_token": {"content": "<|im_end|>"}, "pad_token": None})
+    )
     (here / "tokenizer_config.json").write_text(json.dumps({"chat_template": CHATML, "added_tokens_decoder": {
         str(start): {"content": "<|im_start|>", "special": True},
         str(end): {"content": "<|im_end|>", "special": True, "rstrip": True}}}))  # fmt: skip
@@ -350,7 +353,9 @@ def test_sentencepiece_knows_special_and_added_tokens(here, capsys):
 
 def test_the_token_that_is_wrong_is_named(here, capsys):
     put_lines(here / "a.jsonl", [{"input_ids": [5, -3, 7]}])
-    assert "input_ids have -3: the tokenizer has 257" in prepared(capsys, "a.jsonl", "--tokenizer", "bytes", "-o", "a")[2]
+    assert (
+        "input_ids have -3: the tokenizer has 257" in prepared(capsys, "a.jsonl", "--tokenizer", "bytes", "-o", "a")[2]
+    )
 
 
 @pytest.mark.parametrize("part", [1, 1 << 22])

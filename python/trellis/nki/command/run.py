@@ -47,8 +47,11 @@ def parser() -> argparse.ArgumentParser:
 
 
 def _kernel_parser() -> argparse.ArgumentParser:
-    p = argparse.ArgumentParser("python -m trellis.nki run", description=f"Runs a kernel, and says what it did.\n\n{subject.HELP}",
-                                formatter_class=argparse.RawDescriptionHelpFormatter)
+    p = argparse.ArgumentParser(
+        "python -m trellis.nki run",
+        description=f"Runs a kernel, and says what it did.\n\n{subject.HELP}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     p.add_argument("kernel", metavar="KERNEL")
     subject.add_call_options(p)
     return p
@@ -95,7 +98,8 @@ def _shown(message: Any, category: Any, *_: Any) -> str:
 
 @contextlib.contextmanager
 def while_read() -> Iterator[None]:
-    """Where who reads the output has gone, as `head` has, the program ends without a word, like one that SIGPIPE ends."""
+    """Where who reads the output has gone, as `head` has, the program ends without a word, like one that SIGPIPE
+    ends."""
     try:
         try:
             yield

@@ -103,10 +103,7 @@ def activate2(dst: Any, op: Any, data: Any, imm0: Any, imm1: Any, op0: Any, op1:
             if step != "bypass":
                 value = operand(immediate, x)
                 x = apply(step, value, x) if reverse else apply(step, x, value)
-        if word in ("prelu", "lrelu"):
-            x = np.where(x > 0, x, operand(relu_param, x) * x)
-        else:
-            x = evaluate(word, x)
+        x = np.where(x > 0, x, operand(relu_param, x) * x) if word in ("prelu", "lrelu") else evaluate(word, x)
         dst.write(x)
         accumulate("scalar", command, "add" if reduce_op is None else alu(reduce_op), x, None, reduce_res)
     attributes = {"func": word, "op": first, "op1": second, **scalar_attribute("value", imm0),

@@ -1,5 +1,5 @@
-"""Collectives: what every rank of a group gives, and what each gets. They are computed where a kernel runs on several ranks
-(kernels/ranks.py); on one alone every rank of the group has its data."""
+"""Collectives: what every rank of a group gives, and what each gets. They are computed where a kernel runs on several
+ranks (kernels/ranks.py); on one alone every rank of the group has its data."""
 
 from collections.abc import Callable
 from typing import Any
@@ -47,7 +47,9 @@ def _checked(kind: str, srcs: Any, dsts: Any, *, on_chip: bool, most: int = 1 <<
     if srcs[0].on_chip and not on_chip:
         raise refuse(f"{kind} of {srcs[0]!r}; expected tensors in HBM (nki.collectives.{kind})")
     if srcs[0].on_chip and len(srcs) > 1:
-        raise refuse(f"{kind} of {len(srcs)} tensors in SBUF; expected one: several are for HBM (nki.collectives.{kind})")
+        raise refuse(
+            f"{kind} of {len(srcs)} tensors in SBUF; expected one: several are for HBM (nki.collectives.{kind})"
+        )
     return srcs, dsts
 
 
@@ -102,8 +104,10 @@ def _axis(kind: str, values: Any, dim: Any) -> int:
 def _split(kind: str, values: Any, dim: Any, group: Group) -> Parts:
     axis, n = _axis(kind, values, dim), len(group.ranks)
     if values.shape[axis] % n:
-        raise refuse(f"{kind} splits dimension {axis} of {list(values.shape)} for {n} ranks; expected a multiple of {n} "
-                     f"(nki.collectives.{kind})")
+        raise refuse(
+            f"{kind} splits dimension {axis} of {list(values.shape)} for {n} ranks; expected a multiple of {n} "
+            f"(nki.collectives.{kind})"
+        )
     return np.split(values, n, axis=axis)
 
 

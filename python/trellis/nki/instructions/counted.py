@@ -22,7 +22,9 @@ def _rows(metadata: Any, group: Group, kind: str, has_rdispls: bool) -> Any:
     """Send counts and displacements, receive counts and, if there are, displacements."""
     rows, n = 4 if has_rdispls else 3, len(group.ranks)
     if metadata.size < rows * n:
-        raise refuse(f"{kind} with {metadata!r} as metadata; expected {rows} rows of {n} numbers (nki.collectives.{kind})")
+        raise refuse(
+            f"{kind} with {metadata!r} as metadata; expected {rows} rows of {n} numbers (nki.collectives.{kind})"
+        )
     return np.array(metadata.read()).reshape(-1, n).astype(np.int64)
 
 
@@ -50,8 +52,10 @@ def _received(kind: str, parts: list[Any], rows: Any, dst: Any, group: Group, ha
         count, at = int(theirs[0, column]), int(theirs[1, column])
         to = int(rows[3, sender]) if has_rdispls else sender * slot
         if at + count > values.size or to + count > flat.size or (count > slot and not has_rdispls):
-            raise refuse(f"{kind}: {count} elements of rank {group.ranks[sender]} from {at} on go to {to} on of {dst!r}: "
-                         f"out of bounds, a rank has {slot} there (nki.collectives.{kind})")
+            raise refuse(
+                f"{kind}: {count} elements of rank {group.ranks[sender]} from {at} on go to {to} on of {dst!r}: "
+                f"out of bounds, a rank has {slot} there (nki.collectives.{kind})"
+            )
         flat[to:to + count] = values[at:at + count]
         rows[2, sender] = count
     dst.write(flat.reshape(dst.shape))
@@ -62,7 +66,9 @@ def _trigger(kind: str, handle: Any) -> Any:
     if not isinstance(handle, Prepared) or handle.kind != kind:
         raise refuse(f"{kind}_trigger of {handle!r}; expected what {kind}_prepare returned")
     if handle.used:
-        raise refuse(f"a second {kind}_trigger of one {kind}_prepare; expected one each (nki.collectives.{kind}_trigger)")
+        raise refuse(
+            f"a second {kind}_trigger of one {kind}_prepare; expected one each (nki.collectives.{kind}_trigger)"
+        )
     handle.used = True
     return _run(kind, *handle.given)
 

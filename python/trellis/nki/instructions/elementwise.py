@@ -20,7 +20,16 @@ from trellis.nki.instructions.operators import BITS, UNARY, alu, apply
 from trellis.nki.tensors.tensor import NkiTensor
 from trellis.nki.tensors.types import bits_type, is_integer, through_f32
 
-__all__ = ["check_bits", "memset", "scalar_attributes", "scalar_steps", "tensor_copy", "tensor_scalar", "tensor_tensor", "together"]
+__all__ = [
+    "check_bits",
+    "memset",
+    "scalar_attributes",
+    "scalar_steps",
+    "tensor_copy",
+    "tensor_scalar",
+    "tensor_tensor",
+    "together",
+]
 
 
 def together(a: Any, b: Any) -> tuple[Any, Any]:
@@ -126,7 +135,9 @@ def tensor_scalar(dst: Any, data: Any, op0: Any, operand0: Any, reverse0: bool =
             values = values.view(dst.dtype)
         dst.write(values)
     arithmetic = {first, second} <= {"multiply", "add", "subtract", "max", "min", None}
-    allowed: tuple[str, ...] = (V,) if first in BITS else (V, S, G) if arithmetic and session().limits.generation > 2 else (V, G)
+    allowed: tuple[str, ...] = (
+        (V,) if first in BITS else (V, S, G) if arithmetic and session().limits.generation > 2 else (V, G)
+    )
     if engine_of(engine) is None and "rsqrt" not in (first, second):  # GpSimd is used when asked for, or for rsqrt
         allowed = tuple(e for e in allowed if e != G)
     return emit("tensor_scalar", (dst,), (data, operand0, operand1), allowed=allowed, name="tensor_scalar",

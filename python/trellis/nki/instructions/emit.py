@@ -8,8 +8,8 @@ from trellis.nki.kernels.session import Session, broken, refuse, session
 from trellis.nki.rules.chips import PARTITIONS
 from trellis.nki.tensors.tensor import NkiTensor
 
-__all__ = ["COLLECTIVES", "DMA", "G", "IMPLEMENTATIONS", "NkiInstruction", "PE", "S", "SYNC", "V", "emit", "engine_of", "instruction",
-           "operand", "refuse", "scalar_attribute", "session"]  # fmt: skip
+__all__ = ["COLLECTIVES", "DMA", "G", "IMPLEMENTATIONS", "NkiInstruction", "PE", "S", "SYNC", "V", "emit", "engine_of",
+           "instruction", "operand", "refuse", "scalar_attribute", "session"]  # fmt: skip
 V, S, G, PE, SYNC = "vector", "scalar", "gpsimd", "tensor", "sync"
 IMPLEMENTATIONS: dict[str, Callable[..., Any]] = {}
 
@@ -50,8 +50,8 @@ def engine_of(engine: Any) -> str | None:
 def emit(kind: str, outputs: tuple[Any, ...], inputs: tuple[Any, ...], *, allowed: tuple[str, ...], name: str,
          engine: Any = None, attributes: dict[str, Any] | None = None, queue: str | None = None,
          partial: bool = False) -> NkiInstruction:  # fmt: skip
-    """Records an instruction on tensors; inputs that are numbers are left out: attributes have them. `partial`: not all of
-    the outputs may be written, besides what a mask leaves out."""
+    """Records an instruction on tensors; inputs that are numbers are left out: attributes have them. `partial`: not all
+    of the outputs may be written, besides what a mask leaves out."""
     s = session()
     asked = engine_of(engine)
     outs = tuple(t for t in outputs if t is not None)
@@ -63,7 +63,11 @@ def emit(kind: str, outputs: tuple[Any, ...], inputs: tuple[Any, ...], *, allowe
         _check_rows(name, outs, ins)
         psum = next((t for t in (*outs, *ins) if t.memory.space == "psum"), None)
         if psum is not None and not s.beta and (asked == G or allowed == (G,)):
-            broken("psum", f"{name} of {psum!r} on the gpsimd engine; expected SBUF: GpSimd has no access to PSUM (nki.isa.{name})")
+            broken(
+                "psum",
+                f"{name} of {psum!r} on the gpsimd engine; expected SBUF: GpSimd has no access to PSUM "
+                f"(nki.isa.{name})",
+            )
         if psum is not None and asked is None and len(allowed) > 1:
             allowed = tuple(e for e in allowed if e != G)
     rows = _rows_of(outs, ins) if kind in DMA else None

@@ -40,7 +40,9 @@ def _check_operands(dst: Any, stationary: Any, moving: Any, transpose: bool) -> 
                      f"moving elements a partition (nki.isa.nc_matmul)")
     two = {trellis_name(stationary.dtype) == "f32", trellis_name(moving.dtype) == "f32"}
     if two == {True, False} and not transpose:
-        text = f"nc_matmul of {stationary.dtype} by {moving.dtype}; expected f32 of both or of neither (nki.isa.nc_matmul)"
+        text = (
+            f"nc_matmul of {stationary.dtype} by {moving.dtype}; expected f32 of both or of neither (nki.isa.nc_matmul)"
+        )
         if s.strict and not s.beta:
             raise refuse(text)
         s.warn("type", text)
@@ -98,7 +100,11 @@ def nc_matmul(dst: Any, stationary: Any, moving: Any, is_stationary_onezero: boo
         stationary, moving = _in_sbuf(stationary), _in_sbuf(moving)
     _check_operands(dst, stationary, moving, is_transpose)
     if _double(perf_mode) and s.limits.generation < 3:
-        s.warn("chip", f"nc_matmul in perf_mode double_row on {s.limits.chip}; NeuronCore-v3 and later have it (nki.isa.nc_matmul)")
+        s.warn(
+            "chip",
+            f"nc_matmul in perf_mode double_row on {s.limits.chip}; NeuronCore-v3 and later have it "
+            "(nki.isa.nc_matmul)",
+        )
     added = _added(dst, accumulate, lambda: _product(stationary, moving, _double(perf_mode)))
     attributes: dict[str, Any] = {"accumulate": int(added)}
     if is_transpose:

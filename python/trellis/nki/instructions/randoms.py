@@ -39,7 +39,9 @@ def dropout(dst: Any, data: Any, prob: Any, name: Any = None) -> Any:
     if session().compute:
         x = data.f32()
         dst.write(np.where(generator().random(x.shape, dtype=np.float32) < operand(prob, x), np.float32(0), x))
-    return emit("dropout", (dst,), (data, prob), allowed=(V,), name="dropout", attributes=scalar_attribute("rate", prob))
+    return emit(
+        "dropout", (dst,), (data, prob), allowed=(V,), name="dropout", attributes=scalar_attribute("rate", prob)
+    )
 
 
 @instruction("set_rng_seed")

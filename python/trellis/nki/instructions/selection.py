@@ -41,7 +41,9 @@ def iota(dst: Any, pattern: Any = None, offset: Any = 0, channel_multiplier: int
         expr = np.asarray(expr)
         values = expr
         found = as_affine(expr)
-        keys: dict[str, Any] = {} if found is None else {"start": found.base, "rows": found.steps[0], "step": found.steps[-1]}
+        keys: dict[str, Any] = (
+            {} if found is None else {"start": found.base, "rows": found.steps[0], "step": found.steps[-1]}
+        )
     else:
         values = by_place(dst.shape[dst.partition], pattern, offset, channel_multiplier)
         keys = _pattern_keys(pattern, offset, channel_multiplier)
@@ -51,8 +53,17 @@ def iota(dst: Any, pattern: Any = None, offset: Any = 0, channel_multiplier: int
 
 
 @instruction("affine_select")
-def affine_select(dst: Any, pattern: Any = (), channel_multiplier: Any = 0, on_true_tile: Any = None, on_false_value: Any = 0,
-                  cmp_op: Any = "equal", offset: Any = 0, name: Any = None, pred: Any = None) -> Any:
+def affine_select(
+    dst: Any,
+    pattern: Any = (),
+    channel_multiplier: Any = 0,
+    on_true_tile: Any = None,
+    on_false_value: Any = 0,
+    cmp_op: Any = "equal",
+    offset: Any = 0,
+    name: Any = None,
+    pred: Any = None,
+) -> Any:
     if pred is not None:  # neuronxcc's: which elements to keep
         keep, word = np.asarray(pred), "is_ge"
         keys: dict[str, Any] = {"start": 0, "rows": 0, "step": 0}

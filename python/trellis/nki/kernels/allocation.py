@@ -134,11 +134,15 @@ def _placed(sizes: tuple[int, ...], kind: Any, region: MemoryRegion, partition: 
 def check_shape(sizes: tuple[int, ...], partition: int, kind: Any, space: str) -> None:
     s = session()
     if sizes[partition] > PARTITIONS and not s.beta:
-        raise refuse(f"a tile of {list(sizes)} in {space}: {sizes[partition]} partitions; expected at most {PARTITIONS} "
-                     f"(nki.language.tile_size.pmax)")
+        raise refuse(
+            f"a tile of {list(sizes)} in {space}: {sizes[partition]} partitions; expected at most {PARTITIONS} "
+            f"(nki.language.tile_size.pmax)"
+        )
     if sizes[partition] > PARTITIONS:
-        raise refuse(f"a tile of {list(sizes)} in {space}: {sizes[partition]} partitions; expected at most {PARTITIONS}, "
-                     f"in the first dimension or that of nl.par_dim")
+        raise refuse(
+            f"a tile of {list(sizes)} in {space}: {sizes[partition]} partitions; expected at most {PARTITIONS}, "
+            f"in the first dimension or that of nl.par_dim"
+        )
     free = kind.itemsize
     for d, n in enumerate(sizes):
         if d >= partition and d != partition:

@@ -19,7 +19,8 @@ def seconds_of(trace: Trace) -> Any:
 
 
 class Latency:
-    """What nc_latency answers: modelled, so each percentile is the one modelled time, but for p0 and p100, the interval."""
+    """What nc_latency answers: modelled, so each percentile is the one modelled time, but for p0 and p100, the
+    interval."""
 
     def __init__(self, trace: Trace) -> None:
         self._trace, self._timing = trace, None

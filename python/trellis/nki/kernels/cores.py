@@ -136,7 +136,8 @@ class Team:
         return last
 
     def exchange(self, to: int, source: int, pipe: Any, parcel: Any) -> tuple[Any, bool]:
-        """What the other core of this logical core gave, and whether it was there already. `to` and `source` are cores."""
+        """What the other core of this logical core gave, and whether it was there already. `to` and `source` are
+        cores."""
         s = self.seats[self.turn].session
         key = (id(s), source, s.core, pipe)
         there = bool(self.mail.get(key))

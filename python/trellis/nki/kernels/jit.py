@@ -37,7 +37,9 @@ def chip_for(target: Any = None) -> str:
 class Kernel:
     """A function decorated with nki.jit, and how it is launched."""
 
-    def __init__(self, func: Callable[..., Any], *, beta: bool = False, grid: tuple[Any, ...] = (), **options: Any) -> None:
+    def __init__(
+        self, func: Callable[..., Any], *, beta: bool = False, grid: tuple[Any, ...] = (), **options: Any
+    ) -> None:
         self.func, self.beta, self.grid, self.options = func, beta, grid, options
         self.trace: Trace | None = None  # of the last run
         self.session: Session | None = None
@@ -89,10 +91,14 @@ class Kernel:
         """The grid's dimensions, and how many cores they are spread over."""
         sizes = tuple(int(d) for d in self.grid) or (1,)
         if min(sizes) < 1:
-            raise NkiError(f"{sessions.where()}: {self.name} on a grid of {'x'.join(map(str, sizes))}; expected 1 or more of each")
+            raise NkiError(
+                f"{sessions.where()}: {self.name} on a grid of {'x'.join(map(str, sizes))}; expected 1 or more of each"
+            )
         if not self.beta and sizes not in ((1,), (2,)):
-            raise NkiError(f"{sessions.where()}: {self.name} on {'x'.join(map(str, sizes))} cores; expected kernel[1] or kernel[2]: "
-                           f"a logical core has one or two (nki/get-started/about/lnc.rst)")
+            raise NkiError(
+                f"{sessions.where()}: {self.name} on {'x'.join(map(str, sizes))} cores; expected kernel[1] or "
+                "kernel[2]: a logical core has one or two (nki/get-started/about/lnc.rst)"
+            )
         cores = 1
         for d in self.grid:
             cores = max(cores, getattr(d, "cores", 1))
@@ -116,7 +122,9 @@ class Kernel:
         self.keep(launch, returned)
         return returned
 
-    def launched(self, args: Any, kwargs: Any, *, compute: bool | None = None, chip: str | None = None, **more: Any) -> Launch:
+    def launched(
+        self, args: Any, kwargs: Any, *, compute: bool | None = None, chip: str | None = None, **more: Any
+    ) -> Launch:
         """A run that is ready to start. `more`: fields of its session."""
         return Launch(self, args, kwargs, chip or chip_for(self.options.get("platform_target")),
                       compute=settings.compute if compute is None else compute, strict=settings.rules == "strict",

@@ -65,7 +65,8 @@ class Launch:
         if not self.kernel.beta or len(self.programs) == 1:
             return self.kernel.func(*self.args, **self.kwargs)
         result: Any = None
-        for self.session.program in self.programs:
+        for program in self.programs:
+            self.session.program = program
             result = self.kernel.func(*self.args, **self.kwargs)
         return result
 

@@ -106,7 +106,9 @@ class RankedRun:
         return time_of_ranks(self.traces, chip, machine)
 
 
-def on_ranks(kernel: "Kernel", arguments: Sequence[Any], *, compute: bool | None = None, chip: str | None = None) -> RankedRun:
+def on_ranks(
+    kernel: "Kernel", arguments: Sequence[Any], *, compute: bool | None = None, chip: str | None = None
+) -> RankedRun:
     """Runs the kernel once for each rank: `arguments` has each one's, by name as a dict, or by place as a tuple."""
     if not arguments:
         raise ValueError("on_ranks with no arguments; expected those of each rank")

@@ -49,7 +49,9 @@ def keep_schedule(trace: Trace, edges: Any) -> None:
         for name in (later, earlier):
             if not any(label == name for label, _ in trace.labels):
                 known = ", ".join(sorted({label for label, _ in trace.labels})) or "none: give instructions a name="
-                raise refuse(f"with_schedule of {name!r}, which no instruction of {trace.name} is called; it has {known}")
+                raise refuse(
+                    f"with_schedule of {name!r}, which no instruction of {trace.name} is called; it has {known}"
+                )
         for (label, core), instructions in trace.labels.items():
             if label == later:
                 before = trace.labels.get((earlier, core), ())

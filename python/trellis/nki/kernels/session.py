@@ -11,7 +11,18 @@ from typing import Any
 from trellis.nki.rules.chips import ChipLimits, limits_of
 from trellis.nki.trace import Trace
 
-__all__ = ["active", "broken", "new_session", "NkiError", "NkiWarning", "refuse", "Session", "session", "switch", "where"]
+__all__ = [
+    "active",
+    "broken",
+    "new_session",
+    "NkiError",
+    "NkiWarning",
+    "refuse",
+    "Session",
+    "session",
+    "switch",
+    "where",
+]
 
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _ours: dict[CodeType, bool] = {}

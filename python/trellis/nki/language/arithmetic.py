@@ -29,8 +29,11 @@ def promoted(*operands: Any) -> Any:
     if len(set(types)) == 1:
         only = types[0]
         numbers = [x for x in operands if not isinstance(x, NkiTensor) and x is not None]
-        fraction = any(isinstance(x, (float, np.floating)) and float(x) != int(float(x)) if np.isfinite(float(x)) else True
-                       for x in numbers if isinstance(x, (float, np.floating)))
+        fraction = any(
+            isinstance(x, (float, np.floating)) and float(x) != int(float(x)) if np.isfinite(float(x)) else True
+            for x in numbers
+            if isinstance(x, (float, np.floating))
+        )
         return F32 if fraction and not is_float(only) else only
     if floats:
         return F32 if len(set(floats)) > 1 else floats[0]
@@ -54,7 +57,13 @@ def as_tile(x: Any) -> Any:
         made = emit("iota", (tile,), (), allowed=(G,), name="constant")
         tile.write(np.asarray(x))
         return finish(tile, made)
-    return x if isinstance(x, (int, float)) else np.asarray(x).reshape(-1)[0].item() if not hasattr(x, "value") else x.value
+    return (
+        x
+        if isinstance(x, (int, float))
+        else np.asarray(x).reshape(-1)[0].item()
+        if not hasattr(x, "value")
+        else x.value
+    )
 
 
 def _is_column(x: NkiTensor, of: NkiTensor) -> bool:
@@ -62,8 +71,8 @@ def _is_column(x: NkiTensor, of: NkiTensor) -> bool:
 
 
 def _by_products(x: NkiTensor, rows: int) -> NkiTensor:
-    """A row times a column of ones, as neuronxcc's compiler does it (trainium_inferentia2_arch.rst, Partition Broadcast). What
-    does not fit into one bank of PSUM is gathered in SBUF."""
+    """A row times a column of ones, as neuronxcc's compiler does it (trainium_inferentia2_arch.rst, Partition
+    Broadcast). What does not fit into one bank of PSUM is gathered in SBUF."""
     s = session()
     ones = s.ones = s.ones or fresh((1, PARTITIONS), F32)
     width, most = x.shape[1], s.limits.bank_bytes // F32.itemsize
@@ -74,7 +83,14 @@ def _by_products(x: NkiTensor, rows: int) -> NkiTensor:
         bank = tile if alone else fresh((rows, part.stop - first), F32, "psum")
         if s.compute:
             bank.write(x[:, part].read())
-        emit("nc_matmul", (bank,), (ones[:, 0:rows], x[:, part]), allowed=(PE,), name="broadcast", attributes={"accumulate": 0})
+        emit(
+            "nc_matmul",
+            (bank,),
+            (ones[:, 0:rows], x[:, part]),
+            allowed=(PE,),
+            name="broadcast",
+            attributes={"accumulate": 0},
+        )
         bank.memory.written = True
         if not alone:
             tensor_copy(tile[:, part], bank)

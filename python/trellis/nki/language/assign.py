@@ -26,8 +26,10 @@ class LoopSum:
         self.op, self.first, self.tile, self.mask = op, first, tile, mask
 
     def __getattr__(self, name: str) -> Any:
-        raise refuse("nl.loop_reduce's result is used; expected tile[...] = nl.loop_reduce(...): what it is assigned to is "
-                     "what it reduces into (nki.language.loop_reduce)")
+        raise refuse(
+            "nl.loop_reduce's result is used; expected tile[...] = nl.loop_reduce(...): what it is assigned to is "
+            "what it reduces into (nki.language.loop_reduce)"
+        )
 
     def _used(self, *operands: Any) -> Any:
         return self.shape

@@ -1,4 +1,5 @@
-"""A loop's index that knows what it was asked: whether other iterations may go another way than those that are traced."""
+"""A loop's index that knows what it was asked: whether other iterations may go another way than those that are
+traced."""
 
 from typing import Any
 
@@ -25,7 +26,8 @@ class Counted(int):
     """A whole number that grows evenly with loops.
 
     Comparisons by < and > change at most once along a loop, so they are the same for all iterations if they are for the
-    first ones and the last. Equality holds at one place, which must be traced. Remainders, digits and keys ask the loop."""
+    first ones and the last. Equality holds at one place, which must be traced. Remainders, digits and keys ask the
+    loop."""
 
     slopes: dict[LoopWatch, int]  # by how much it grows with an iteration of each loop
 
@@ -85,7 +87,7 @@ class Counted(int):
         return not self == o
 
     def __bool__(self) -> bool:
-        return not self == 0
+        return self != 0
 
 
 def _asking(name: str) -> Any:
@@ -98,7 +100,7 @@ def _asking(name: str) -> Any:
     return method
 
 
-for _name in ("abs", "and", "divmod", "float", "floordiv", "format", "hash", "invert", "lshift", "mod", "or", "pow", "rand",
-              "rdivmod", "repr", "rfloordiv", "rlshift", "rmod", "ror", "rpow", "rrshift", "rshift", "rtruediv", "rxor",
-              "truediv", "xor"):  # fmt: skip
+for _name in ("abs", "and", "divmod", "float", "floordiv", "format", "hash", "invert", "lshift", "mod", "or", "pow",
+              "rand", "rdivmod", "repr", "rfloordiv", "rlshift", "rmod", "ror", "rpow", "rrshift", "rshift", "rtruediv",
+              "rxor", "truediv", "xor"):  # fmt: skip
     setattr(Counted, f"__{_name}__", _asking(f"__{_name}__"))

@@ -44,9 +44,10 @@ BINARY_NAMES = {"add": "add", "subtract": "subtract", "multiply": "multiply", "d
                 "bitwise_xor": "bitwise_xor", "left_shift": "shift_left", "right_shift": "shift_right",
                 "logical_and": "logical_and", "logical_or": "logical_or", "logical_xor": "logical_xor", "mod": "mod",
                 "fmod": "fmod"}  # fmt: skip
-UNARY_NAMES = ("abs square exp log sqrt rsqrt tanh sigmoid relu gelu gelu_apprx_sigmoid gelu_apprx_tanh gelu_dx "
-               "gelu_apprx_sigmoid_dx silu silu_dx softplus mish erf erf_dx reciprocal sin cos tan arctan ceil floor "
-               "trunc negative sign logical_not").split()
+UNARY_NAMES = ["abs", "square", "exp", "log", "sqrt", "rsqrt", "tanh", "sigmoid", "relu", "gelu", "gelu_apprx_sigmoid",
+               "gelu_apprx_tanh", "gelu_dx", "gelu_apprx_sigmoid_dx", "silu", "silu_dx", "softplus", "mish", "erf",
+               "erf_dx", "reciprocal", "sin", "cos", "tan", "arctan", "ceil", "floor", "trunc", "negative", "sign",
+               "logical_not"]  # fmt: skip
 
 
 def _elementwise() -> None:
@@ -78,7 +79,9 @@ def _reduced(op: str, x: Any, axis: Any, dtype: Any, mask: Any, keepdims: bool) 
         [n for d, n in enumerate(x.shape) if d not in axes or d == 0]
     if len(kept) < 2:
         kept = [x.shape[0] if 0 not in axes else 1, 1]
-    dst = fresh(tuple(1 if d == 0 and 0 in axes else n for d, n in enumerate(kept)), to_dtype(dtype) if dtype else x.dtype)
+    dst = fresh(
+        tuple(1 if d == 0 and 0 in axes else n for d, n in enumerate(kept)), to_dtype(dtype) if dtype else x.dtype
+    )
     free = tuple(a for a in axes if a != 0)
     s.mask = let = mask_of(mask)
     try:
@@ -205,7 +208,9 @@ def _named(dst: NkiTensor, made: Any, mask: Any) -> NkiTensor:
 def _tile_of(src: NkiTensor, shape: tuple[int, ...], kind: Any) -> NkiTensor:
     """A tile as large as what is loaded; blocks on the left of the 128 partitions stay blocks."""
     if shape[0] > 128 or (len(shape) > 2 and shape[0] < 128 and shape[1] == 128 and src.partition == 1):
-        raise refuse(f"load of {list(shape)}: {shape[0]} partitions; expected at most 128 (nki.language.tile_size.pmax)")
+        raise refuse(
+            f"load of {list(shape)}: {shape[0]} partitions; expected at most 128 (nki.language.tile_size.pmax)"
+        )
     return fresh(tuple(shape), kind)
 
 
@@ -241,8 +246,9 @@ def _evicted(value: NkiTensor) -> NkiTensor:
 
 @function("load_transpose2d")
 def load_transpose2d(src: Any, dtype: Any = None, mask: Any = None, **_: Any) -> NkiTensor:
-    """A DMA that transposes, which moves elements of 2 bytes (nki.isa.dma_transpose). For others Tensor transposes what is
-    loaded: KDA counts the same products and the same copies out of PSUM in `bmm_v2` and in `bmm_v2_d2_loadtranspose`."""
+    """A DMA that transposes, which moves elements of 2 bytes (nki.isa.dma_transpose). For others Tensor transposes what
+    is loaded: KDA counts the same products and the same copies out of PSUM in `bmm_v2` and in
+    `bmm_v2_d2_loadtranspose`."""
     let = mask_of(mask)
     dst = fresh((src.shape[1], src.shape[0]), to_dtype(dtype) if dtype else src.dtype)
     if src.itemsize != 2 and let is None and src.bounds is None and src.shape[1] <= PARTITIONS:

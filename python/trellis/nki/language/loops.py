@@ -18,7 +18,9 @@ __all__ = [
     "program_ndim", "spmd_dim", "spread_over", "while_loop",
 ]  # fmt: skip
 
-LONG = 64  # instructions from which an iteration around loops is a region; a scheduler sees several shorter ones at once
+LONG = (
+    64  # instructions from which an iteration around loops is a region; a scheduler sees several shorter ones at once
+)
 
 ALL = ("sync", "scalar", "gpsimd", "vector", "tensor")
 

@@ -1,9 +1,10 @@
 """Loops when only the time is wanted: a few iterations are traced, the others follow from them.
 
 neuronxcc's compiler reads a loop's body once, with the index as a symbol, so that iterations differ by steps alone. In
-nki, whose loops are Python's, an index says whether the text asked it for more than that (`counted.py`). Some iterations
-are traced; what they record has to advance by even steps, also to the last one, which is traced too. Else all are traced.
-Of a loop that would record very much, only so many iterations are as it takes to reach a steady state (trace.Fold).
+nki, whose loops are Python's, an index says whether the text asked it for more than that (`counted.py`). Some
+iterations are traced; what they record has to advance by even steps, also to the last one, which is traced too. Else
+all are traced. Of a loop that would record very much, only so many iterations are as it takes to reach a steady state
+(trace.Fold).
 """
 
 from collections.abc import Iterator
@@ -11,7 +12,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from trellis.nki.kernels.session import Session
-from trellis.nki.language.counted import Counted, LoopWatch
+from trellis.nki.language.counted import LoopWatch
 from trellis.nki.trace import COLUMNS, Fold, Trace, View
 
 __all__ = ["Repeated"]
@@ -77,7 +78,9 @@ def _same_rows(t: Trace, a: Body, b: Body) -> bool:
             if tuple(v + shift if v >= first else v for v in mine) != other:
                 return False
     moved = b.begin.row - a.begin.row
-    if [f._replace(first=f.first + moved) for f in t.folds[a.begin.folds:a.end.folds]] != t.folds[b.begin.folds:b.end.folds]:
+    if [f._replace(first=f.first + moved) for f in t.folds[a.begin.folds : a.end.folds]] != t.folds[
+        b.begin.folds : b.end.folds
+    ]:
         return False
     kinds = [[(m.space, m.dtype, m.shape, m.site, m.address) for m in t.buffers[body.begin.buffer:body.end.buffer]]
              for body in (a, b)]  # fmt: skip

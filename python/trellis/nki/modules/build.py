@@ -84,7 +84,16 @@ def _isa(name: str, beta: bool) -> Any:
     m: Any = NamedModule(name, tables, IMPLEMENTATIONS, returning if beta else checked)
     for e in constants.engine:
         setattr(m, f"{e.name}_engine", e)
-    for word in ("engine", "reduce_cmd", "dge_mode", "oob_mode", "matmul_perf_mode", "nc_version", "dma_engine", "dependency"):
+    for word in (
+        "engine",
+        "reduce_cmd",
+        "dge_mode",
+        "oob_mode",
+        "matmul_perf_mode",
+        "nc_version",
+        "dma_engine",
+        "dependency",
+    ):
         setattr(m, word, getattr(constants, word))
     m.VirtualRegister, m.NkiInstruction, m.NkiValidationError = VirtualRegister, NkiInstruction, NkiError
     m.get_nc_version, m.get_nc_sub_version = get_nc_version, lambda: 0

@@ -42,11 +42,16 @@ def entries(table: str) -> dict[str, Entry]:
 def with_older(entry: Entry, table: str) -> Entry:
     """The entry, and the parameters that earlier releases took besides: files of those run too."""
     older = entries(f"older_{table}").get(entry.name) if table == "isa" else None
-    return entry if older is None else Entry(entry.name, entry.since, entry.until, f"{entry.parameters}, {older.parameters}")
+    return (
+        entry
+        if older is None
+        else Entry(entry.name, entry.since, entry.until, f"{entry.parameters}, {older.parameters}")
+    )
 
 
 def accepting(work: Callable[..., Any], dropped: tuple[str, ...]) -> Callable[..., Any]:
-    """The work without arguments that only older releases have, where they say nothing: the destination has the type."""
+    """The work without arguments that only older releases have, where they say nothing: the destination has the
+    type."""
 
     def call(**given: Any) -> Any:
         for name in dropped:
@@ -109,7 +114,9 @@ def missing(module: str, name: str, tables: tuple[str, ...]) -> AttributeError:
     for table, label in MODULES.items():
         entry = entries(table).get(name)
         if entry is not None and table not in tables:
-            have.append(f"{label}" + (f" {entry.since}" + (f" to {entry.until}" if entry.until else "") if entry.since else ""))
+            have.append(
+                f"{label}" + (f" {entry.since}" + (f" to {entry.until}" if entry.until else "") if entry.since else "")
+            )
     has = f"{' and '.join(have)} has it" if have else f"no release up to {NEWEST} that we know has it"
     return AttributeError(f"{where()}: {module}.{name}: {has}")
 

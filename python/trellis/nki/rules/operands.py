@@ -20,8 +20,9 @@ ALIKE = {
     "tensor_tensor_scan": ("data0", "data1"),
 }  # fmt: skip
 # The NeuronCore that first has an instruction.
-SINCE = {"activate2": 4, "core_barrier": 3, "exponential": 4, "nc_matmul_mx": 4, "nonzero_with_count": 3, "quantize_mx": 4,
-         "rand2": 4, "rand_get_state": 3, "rand_set_state": 3, "range_select": 3, "sendrecv": 3}  # fmt: skip
+SINCE = {"activate2": 4, "core_barrier": 3, "exponential": 4, "nc_matmul_mx": 4, "nonzero_with_count": 3,
+         "quantize_mx": 4, "rand2": 4, "rand_get_state": 3, "rand_set_state": 3, "range_select": 3,
+         "sendrecv": 3}  # fmt: skip
 
 
 def _size(t: NkiTensor) -> tuple[int, int]:
@@ -33,8 +34,8 @@ def _alike(name: str, given: dict[str, Any]) -> None:
     for key, t in tiles[1:]:
         first, (rows, elements) = tiles[0], _size(tiles[0][1])
         if _size(t) != (rows, elements):
-            broken("shape", f"{name} with {first[0]} {first[1]!r} and {key} {t!r}; expected as many partitions and as many "
-                   f"elements in each (nki.isa.{name})")  # fmt: skip
+            broken("shape", f"{name} with {first[0]} {first[1]!r} and {key} {t!r}; expected as many partitions and as "
+                   f"many elements in each (nki.isa.{name})")  # fmt: skip
 
 
 def _product(dst: NkiTensor, stationary: NkiTensor, moving: NkiTensor, double: bool) -> None:
@@ -49,8 +50,8 @@ def _types(name: str, given: dict[str, Any]) -> None:
     if name == "nc_transpose" and dst.dtype != given["data"].dtype:
         broken("type", f"nc_transpose of {given['data']!r} into {dst!r}; expected one type (nki.isa.nc_transpose)")
     if name == "nc_matmul" and dst.dtype != F32 and not given["is_transpose"] and session().limits.generation < 4:
-        broken("type", f"nc_matmul into {dst!r} on {session().limits.chip}; expected float32, and from NeuronCore-v4 on "
-               f"bfloat16 as well (nki.isa.nc_matmul)")  # fmt: skip
+        broken("type", f"nc_matmul into {dst!r} on {session().limits.chip}; expected float32, and from NeuronCore-v4 "
+               "on bfloat16 as well (nki.isa.nc_matmul)")  # fmt: skip
 
 
 @functools.cache
@@ -69,7 +70,9 @@ def checked(name: str) -> Callable[..., Any]:
         if name in ALIKE:
             _alike(name, given)
         elif name == "nc_matmul":
-            double = given["perf_mode"] is not None and str(getattr(given["perf_mode"], "name", "")).startswith("double_row")
+            double = given["perf_mode"] is not None and str(getattr(given["perf_mode"], "name", "")).startswith(
+                "double_row"
+            )
             _product(given["dst"], given["stationary"], given["moving"], double)
         if name in ("nc_matmul", "nc_transpose"):
             _types(name, given)

@@ -122,8 +122,9 @@ def check_overlaps(s: Session) -> None:
                 file, number, _ = t.lines[t.line[at]]
                 one, other = t.buffers[t.views[v].buffer], t.buffers[lost.by]
                 row, byte = one.address or (0, 0)
-                warnings.warn(f"{file}:{number}: {one.name} (partition {row}, byte {byte} of {one.space.upper()}) is read, and "
-                              f"{other.name} was written over it in line {t.lines[t.line[lost.at]][1]}: their addresses meet",
+                warnings.warn(f"{file}:{number}: {one.name} (partition {row}, byte {byte} of {one.space.upper()}) is "
+                              f"read, and {other.name} was written over it in line {t.lines[t.line[lost.at]][1]}: "
+                              "their addresses meet",
                               NkiWarning, stacklevel=2)  # fmt: skip
         for v in t.outputs[at]:
             places.write(v, at)

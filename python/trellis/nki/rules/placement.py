@@ -24,7 +24,9 @@ def _of_partitions(first: int, rows: int) -> str:
     starts = _starts(rows)
     if first in starts:
         return ""
-    return f"{rows} partitions from {first} on; expected to begin at {' or '.join(map(str, starts))} ({PARTITIONS_FROM})"
+    return (
+        f"{rows} partitions from {first} on; expected to begin at {' or '.join(map(str, starts))} ({PARTITIONS_FROM})"
+    )
 
 
 def _of_declaration(b: Buffer, s: Session) -> str:
@@ -48,8 +50,8 @@ def _of_operands(at: int, s: Session) -> Iterator[str]:
         b = t.buffers[t.views[v].buffer]
         box = box_in(t.views[v], b)
         if b.space == "psum" and box.byte // s.limits.bank_bytes != (box.last_byte - 1) // s.limits.bank_bytes:
-            yield (f"nc_matmul to bytes {box.byte:,} to {box.last_byte:,} of {b.name}; expected to fit into one bank of "
-                   f"{s.limits.bank_bytes:,} bytes ({PRODUCTS_FIT})")  # fmt: skip
+            yield (f"nc_matmul to bytes {box.byte:,} to {box.last_byte:,} of {b.name}; expected to fit into one bank "
+                   f"of {s.limits.bank_bytes:,} bytes ({PRODUCTS_FIT})")  # fmt: skip
 
 
 def check_placement(s: Session) -> None:

@@ -27,13 +27,18 @@ def _dims(view: View, unit: int) -> tuple[int, list[tuple[int, int]]]:
     """Where a view of HBM begins, and its dimensions' counts and strides, in units of so many bytes."""
     size = element_bytes(view.dtype) // unit
     dims = [(view.rows, view.pitch), *view.pattern]
-    return (view.offset + view.first_row * view.pitch) * size, [(n, step * size) for n, step in dims if n > 1 and step] + [(size, 1)]
+    return (view.offset + view.first_row * view.pitch) * size, [
+        (n, step * size) for n, step in dims if n > 1 and step
+    ] + [(size, 1)]
 
 
 def _ends(view: View) -> tuple[int, int]:
     """The first byte, and one past the last."""
     low, dims = _dims(view, 1)
-    return (low + sum(min(0, (n - 1) * step) for n, step in dims), low + 1 + sum(max(0, (n - 1) * step) for n, step in dims))
+    return (
+        low + sum(min(0, (n - 1) * step) for n, step in dims),
+        low + 1 + sum(max(0, (n - 1) * step) for n, step in dims),
+    )
 
 
 class Ledger:
@@ -48,7 +53,8 @@ class Ledger:
         return np.lib.stride_tricks.as_strided(self.marks[first:], [n for n, _ in dims], [step for _, step in dims])
 
     def touch(self, a: Access, view: View) -> bool:
-        """Whether another core has written there, or has read what is written now. Two bits of a mark are of each core."""
+        """Whether another core has written there, or has read what is written now. Two bits of a mark are of each
+        core."""
         marks = self.elements(view)
         others = 0
         for core in range(4):
@@ -74,7 +80,9 @@ def _accesses(s: Session) -> dict[tuple[int, int], list[Access]]:
             for v in views:
                 b = t.views[v].buffer
                 if t.buffers[b].space == "hbm":
-                    found.setdefault((b, bisect.bisect(met.get(b, ()), at)), []).append(Access(at, t.core[at], writes, v))
+                    found.setdefault((b, bisect.bisect(met.get(b, ()), at)), []).append(
+                        Access(at, t.core[at], writes, v)
+                    )
     return found
 
 
@@ -119,13 +127,15 @@ def check_races(s: Session) -> None:
             said.add(lines)
             file, number, _ = t.lines[lines[0]]
             words = {True: "writes", False: "reads"}
-            warnings.warn(f"{file}:{number}: core {a.core} {words[a.writes]} what core {other.core} {words[other.writes]} in line "
-                          f"{t.lines[lines[1]][1]} of {buffer.name} in HBM, with no barrier on it in between; expected "
-                          f"nisa.core_barrier({buffer.name}, (0, 1)) ({SOURCE})", NkiWarning, stacklevel=2)  # fmt: skip
+            warnings.warn(f"{file}:{number}: core {a.core} {words[a.writes]} what core {other.core} "
+                          f"{words[other.writes]} in line {t.lines[lines[1]][1]} of {buffer.name} in HBM, with no "
+                          f"barrier on it in between; expected nisa.core_barrier({buffer.name}, (0, 1)) ({SOURCE})",
+                          NkiWarning, stacklevel=2)  # fmt: skip
 
 
 def _alike(a: Access, o: Access, s: Session) -> bool:
-    """Whether both are the same line's write of the same place: a kernel that does not divide its work writes the same twice."""
+    """Whether both are the same line's write of the same place: a kernel that does not divide its work writes the same
+    twice."""
     t = s.trace
     return a.writes and o.writes and t.line[a.at] == t.line[o.at] and t.views[a.view] == t.views[o.view]
 

@@ -77,11 +77,16 @@ class Access(Reshaping):
         """Whether a pattern leaves its memory or, on chip, the partition that it begins in."""
         size, row = t.dtype.itemsize, self.memory.row_bytes // t.dtype.itemsize
         ends = [(n - 1) * s for n, s in zip(t.shape, t.strides, strict=True)]
-        if t.offset + sum(min(e, 0) for e in ends) < 0 or (t.offset + sum(max(e, 0) for e in ends)) * size >= self.memory.bytes:
+        if (
+            t.offset + sum(min(e, 0) for e in ends) < 0
+            or (t.offset + sum(max(e, 0) for e in ends)) * size >= self.memory.bytes
+        ):
             return True
         free = [e for e, s in zip(ends, t.strides, strict=True) if row and s % row]
         first = t.offset % row if row else 0
-        return bool(self.on_chip and (first + sum(min(e, 0) for e in free) < 0 or first + sum(max(e, 0) for e in free) >= row))
+        return bool(
+            self.on_chip and (first + sum(min(e, 0) for e in free) < 0 or first + sum(max(e, 0) for e in free) >= row)
+        )
 
     def _choose_places(self, t: Any, places: Any, dim: int) -> None:
         """Indices are taken column after column (nki.isa.dma_transpose)."""

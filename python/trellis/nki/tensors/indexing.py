@@ -96,8 +96,8 @@ def _slice_of(p: slice, n: int, t: Any, d: int) -> tuple[int, int, int]:
     if first < 0 or (stop > n and session().beta is False):
         raise refuse(f"[{first}:{stop}] of dimension {d} of {t!r}, which has {n} elements: out of bounds")
     if session().beta is False and (step < 1 or first >= stop) and n:
-        broken("slice", f"[{first}:{stop}{f':{step}' if step != 1 else ''}] of dimension {d} of {t!r}; expected a start before the end, "
-               f"and a step of 1 or more (nki.language.NkiTensor.slice)")  # fmt: skip
+        broken("slice", f"[{first}:{stop}{f':{step}' if step != 1 else ''}] of dimension {d} of {t!r}; expected a "
+               "start before the end, and a step of 1 or more (nki.language.NkiTensor.slice)")  # fmt: skip
     count = max(0, -(-(stop - first) // step))
     return first, count, step
 
@@ -153,7 +153,9 @@ def _beyond(t: Any, parts: list[Any], found: Any) -> Any:
             indices.append(np.asarray(p))
         else:
             first, count, step = _slice_of(p, t.shape[d], t, d)
-            indices.append((first + np.arange(count) * step).reshape(tuple(count if a == axis else 1 for a in range(rank))))
+            indices.append(
+                (first + np.arange(count) * step).reshape(tuple(count if a == axis else 1 for a in range(rank)))
+            )
             axis += 1
     flat, valid = _places(t, indices)
     found.flat, found.valid = flat.reshape(found.shape), valid.reshape(found.shape) if valid is not None else None
@@ -271,7 +273,8 @@ def _whole(t: Any) -> str:
 
 
 def under(t: Any, mask: Any) -> Any:
-    """The tensor, with the box of what a mask lets through noted for the trace; refuses what is outside and unmasked."""
+    """The tensor, with the box of what a mask lets through noted for the trace; refuses what is outside and
+    unmasked."""
     outside = t.valid is not None and not bool(t.valid.all())
     if mask is None:
         if outside:

@@ -1,5 +1,5 @@
-"""Storage of tiles and of tensors in HBM, in the order of their dimensions. On chip rows are partitions; a tile's blocks
-follow each other here, and stand side by side there."""
+"""Storage of tiles and of tensors in HBM, in the order of their dimensions. On chip rows are partitions; a tile's
+blocks follow each other here, and stand side by side there."""
 
 import itertools
 from math import prod
@@ -47,7 +47,9 @@ class Memory:
         self.buffer, self.space, self.row_bytes, self.bytes = buffer, space, row_bytes, total
         self.written = False
         self.read = False
-        self.block: tuple[int, int] | None = None  # a tile with blocks: its partitions, and bytes of each; blocks follow each other
+        self.block: tuple[int, int] | None = (
+            None  # a tile with blocks: its partitions, and bytes of each; blocks follow each other
+        )
         self._data: Any = None
         self.accumulated: Any = None  # PSUM: which pieces have been written
         self.unit = 0  # bytes of a piece: the smallest element by which it was written

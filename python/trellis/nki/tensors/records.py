@@ -58,7 +58,8 @@ def _contiguous(shape: tuple[int, ...]) -> Dims:
 
 
 def _split(dims: Dims, rows: int | None) -> tuple[int, int, Dims]:
-    """Rows, their pitch and the dimensions within one, so that there are as many rows as asked for, where that can be."""
+    """Rows, their pitch and the dimensions within one, so that there are as many rows as asked for, where that can
+    be."""
     if not dims:
         return 1, 0, []
     if rows is not None:

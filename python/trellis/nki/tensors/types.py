@@ -1,12 +1,14 @@
 """Types of elements: numpy's own, those of ml_dtypes, and four small floats packed in one element (x4)."""
 
+import contextlib
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 
 __all__ = [
-    "BF16", "bits_type", "convert", "F32", "is_float", "is_integer", "through_f32", "to_dtype", "trellis_name", "TYPES", "U8",
+    "BF16", "bits_type", "convert", "F32", "is_float", "is_integer", "through_f32", "to_dtype", "trellis_name", "TYPES",
+    "U8",
 ]  # fmt: skip
 
 
@@ -43,7 +45,9 @@ F32 = np.dtype(np.float32)
 BF16 = TYPES["bfloat16"][0]
 U8 = np.dtype(np.uint8)
 _TRELLIS = {dtype: name for key, (dtype, name) in TYPES.items() if key != "tfloat32"}
-_FLOATS = {dtype for key, (dtype, _) in TYPES.items() if key.startswith(("float", "bfloat", "tfloat")) and not dtype.names}
+_FLOATS = {
+    dtype for key, (dtype, _) in TYPES.items() if key.startswith(("float", "bfloat", "tfloat")) and not dtype.names
+}
 _known: dict[Any, np.dtype[Any]] = {}
 
 
@@ -55,10 +59,8 @@ def to_dtype(given: Any) -> np.dtype[Any]:
     except (KeyError, TypeError):
         pass
     found: np.dtype[Any] = given if isinstance(given, np.dtype) else _by_name(given)
-    try:
+    with contextlib.suppress(TypeError):
         _known[given] = found
-    except TypeError:
-        pass
     return found
 
 
@@ -109,7 +111,8 @@ def through_f32(values: Any, dtype: np.dtype[Any]) -> Any:
 
 
 def convert(values: Any, dtype: np.dtype[Any]) -> Any:
-    """Values as elements of a type: floats to the nearest; to integers the nearest even, and no further than they go."""
+    """Values as elements of a type: floats to the nearest; to integers the nearest even, and no further than they
+    go."""
     if values.dtype == dtype:
         return values
     if dtype.kind in "iu" and values.dtype.kind not in "iub":
@@ -117,7 +120,8 @@ def convert(values: Any, dtype: np.dtype[Any]) -> Any:
         wide = np.rint(np.nan_to_num(values.astype(np.float64), posinf=high, neginf=low))
         if dtype.itemsize < 8:
             return np.clip(wide, low, high).astype(dtype)
-        inside = np.clip(wide, low, np.nextafter(float(high), 0))  # as an f64 the highest is rounded up, out of the type
+        # As an f64 the highest is rounded up, out of the type.
+        inside = np.clip(wide, low, np.nextafter(float(high), 0))
         return np.where(wide < float(high), inside.astype(dtype), dtype.type(high))
     if dtype.kind == "b":
         return values != 0

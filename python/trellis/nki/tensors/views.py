@@ -91,8 +91,8 @@ class Reshaping:
     def _keep_partitions(self, kept: bool, what: str) -> None:
         """On chip nki's views leave the first dimension, that of partitions, as it is."""
         if not kept and self.memory.space != "hbm" and not (active() and session().beta):
-            broken("view", f"{what} of {self!r}, whose first dimension is of partitions; expected another, or a copy that moves "
-                   f"elements between them (nki.language.NkiTensor)")  # fmt: skip
+            broken("view", f"{what} of {self!r}, whose first dimension is of partitions; expected another, or a copy "
+                   "that moves elements between them (nki.language.NkiTensor)")  # fmt: skip
 
     def reshape(self, *sizes: Any, shape: Any = ()) -> Any:
         sizes = sizes or (tuple(shape),)

@@ -1,4 +1,5 @@
-"""How long an NKI kernel takes, with an interval, and what it waited for. Needs the package's native part, when asked."""
+"""How long an NKI kernel takes, with an interval, and what it waited for. Needs the package's native part, when
+asked."""
 
 from typing import TYPE_CHECKING, Any
 

@@ -1,4 +1,5 @@
-"""What the collectives of a kernel take: the network's time, by `trellis sim`, for all groups of a collective at once."""
+"""What the collectives of a kernel take: the network's time, by `trellis sim`, for all groups of a collective at
+once."""
 
 from dataclasses import replace
 from functools import cache
@@ -66,8 +67,8 @@ def _price(call: CollectiveCall, machine: str) -> Price:
 
 
 def priced(trace: Trace, machine: str, end: int, late: dict[int, float] | None = None) -> Trace:
-    """The same trace, whose collectives take their time: at the fast end of the interval (-1), in the middle (0) or at the
-    slow one (1). `late`: seconds that a collective waits for its other ranks besides."""
+    """The same trace, whose collectives take their time: at the fast end of the interval (-1), in the middle (0) or at
+    the slow one (1). `late`: seconds that a collective waits for its other ranks besides."""
     if not trace.collectives:
         return trace
     attributes = list(trace.attributes)

@@ -42,13 +42,18 @@ def profile(words: list[str]) -> int:
     timing = _timing(options.kernel, options)
     if options.output:
         timing.page(options.output)
-    print(json.dumps({**timing.json(), "made_by": origin.facts(chip=timing.chip)}, indent=1) if options.json else timing)
+    print(
+        json.dumps({**timing.json(), "made_by": origin.facts(chip=timing.chip)}, indent=1) if options.json else timing
+    )
     return 0
 
 
 def compare(words: list[str]) -> int:
-    p = _parser("compare", "Which of two kernels is faster, by how much, and why. Where the intervals meet it says so.\n\n"
-                "  python -m trellis.nki compare old.py:kernel new.py:kernel --arg a=4096x4096:bf16")
+    p = _parser(
+        "compare",
+        "Which of two kernels is faster, by how much, and why. Where the intervals meet it says so.\n\n"
+        "  python -m trellis.nki compare old.py:kernel new.py:kernel --arg a=4096x4096:bf16",
+    )
     p.add_argument("first", metavar="KERNEL")
     p.add_argument("second", metavar="KERNEL")
     p.add_argument("--json", action="store_true")
@@ -79,9 +84,12 @@ def check(words: list[str]) -> int:
 
 
 def one_answer(words: list[str]) -> int:
-    p = _parser("answer", "One JSON answer for programs that write kernels: right or wrong with the first element that\n"
-                "differs, time, interval, hints, and errors with lines. The status is 1 where it is wrong or fails.\n\n"
-                "  python -m trellis.nki answer mine.py:kernel --arg x=128x512:f32 --reference mine.py:in_numpy")
+    p = _parser(
+        "answer",
+        "One JSON answer for programs that write kernels: right or wrong with the first element that\n"
+        "differs, time, interval, hints, and errors with lines. The status is 1 where it is wrong or fails.\n\n"
+        "  python -m trellis.nki answer mine.py:kernel --arg x=128x512:f32 --reference mine.py:in_numpy",
+    )
     p.add_argument("kernel", metavar="KERNEL")
     p.add_argument("--reference", default="", metavar="FILE.py:FUNCTION",
                    help="in numpy, with the same arguments; :FUNCTION is one of the same file")
@@ -94,8 +102,11 @@ def one_answer(words: list[str]) -> int:
 
 
 def serve(words: list[str]) -> int:
-    argparse.ArgumentParser("python -m trellis.nki serve", description="Answers programs that write kernels, by the Model "
-                            "Context Protocol over standard input and output. Needs the Python library mcp.").parse_args(words)
+    argparse.ArgumentParser(
+        "python -m trellis.nki serve",
+        description="Answers programs that write kernels, by the Model "
+        "Context Protocol over standard input and output. Needs the Python library mcp.",
+    ).parse_args(words)
     from trellis.nki.timing.serve import serve as begin
 
     return begin()

@@ -16,7 +16,8 @@ class Comparison:
 
     @property
     def verdict(self) -> str:
-        """first or second, where the intervals are apart; likely first, likely second, where each end is faster; draw."""
+        """first or second, where the intervals are apart; likely first, likely second, where each end is faster;
+        draw."""
         a, b = self.first, self.second
         if a.high < b.low:
             return "first"
@@ -58,12 +59,15 @@ class Comparison:
                 "first": self.first.json(), "second": self.second.json()}  # fmt: skip
 
     def __str__(self) -> str:
-        lines = [f"{label:7} {t.name} on {t.chip}: {words.time(t.seconds)}, between {words.time(t.low)} and {words.time(t.high)}"
+        lines = [f"{label:7} {t.name} on {t.chip}: {words.time(t.seconds)}, "
+                 f"between {words.time(t.low)} and {words.time(t.high)}"
                  for label, t in (("first", self.first), ("second", self.second))]  # fmt: skip
         verdicts = {"draw": "a draw: the intervals meet, and neither is faster at both ends"}
         for name in ("first", "second"):
             verdicts[name] = f"the {name} is faster, {self.ratio:.3g} times"
-            verdicts[f"likely {name}"] = f"the {name} is likely faster, {self.ratio:.3g} times: at both ends, though the intervals meet"
+            verdicts[f"likely {name}"] = (
+                f"the {name} is likely faster, {self.ratio:.3g} times: at both ends, though the intervals meet"
+            )
         lines.append(verdicts[self.verdict])
         lines += [f"  why           {each}" for each in self.reasons()[: words.MOST]]
         return "\n".join(lines)

@@ -20,9 +20,9 @@ _MOST_DIMS = 4
 
 
 # Keys by their meaning in full, and as the assembler writes them.
-_SHORT = {"compare": "cmp", "compare1": "cmp1", "target": "to", "source": "from", "semaphore": "sem", "rounding": "round",
-          "epsilon": "eps", "reduce_command": "reduce_cmd", "tile_column": "tile_col", "tile_columns": "tile_cols",
-          "bounds": "oob", "duration": "ns"}  # fmt: skip
+_SHORT = {"compare": "cmp", "compare1": "cmp1", "target": "to", "source": "from", "semaphore": "sem",
+          "rounding": "round", "epsilon": "eps", "reduce_command": "reduce_cmd", "tile_column": "tile_col",
+          "tile_columns": "tile_cols", "bounds": "oob", "duration": "ns"}  # fmt: skip
 
 
 @cache
@@ -121,7 +121,8 @@ def split_tiles(trace: Trace) -> Trace:
 
 
 def default_engine(trace: Trace, at: int) -> str:
-    """Of a DMA that names no queue: Sync triggers what fills tiles, GpSimd what empties them, which may have to wait."""
+    """Of a DMA that names no queue: Sync triggers what fills tiles, GpSimd what empties them, which may have to
+    wait."""
     allowed = trace.allowed[at]
     to_hbm = trace.buffers[trace.views[trace.outputs[at][0]].buffer].space == "hbm"
     wanted = "gpsimd" if to_hbm else "sync"
@@ -148,7 +149,9 @@ class _Columns:
 
     def _ring(self, engine: str) -> int:
         """With several rings for an engine's transfers, they take turns."""
-        if self.rings == 1 or _RINGS[engine] < _FURTHER_RINGS - 3:  # Tensor and Vector trigger only transfers asked of them
+        if (
+            self.rings == 1 or _RINGS[engine] < _FURTHER_RINGS - 3
+        ):  # Tensor and Vector trigger only transfers asked of them
             return _RINGS[engine]
         self.turn[engine] += 1
         turn = self.turn[engine] % self.rings

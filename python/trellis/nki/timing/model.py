@@ -21,9 +21,9 @@ from trellis.nki.trace import Trace
 __all__ = ["Outcome"]
 
 
-# A queue is tied to the engine that triggers and to how descriptors are made (nki-dma-overview.rst), so that an engine has
-# several; where the hardware generates them, as it does by default on Trainium 2 (release notes of compiler 2.19), a core
-# has two generators (nki-dge.rst). With --disable-dge none are generated: the figures dma.generate and
+# A queue is tied to the engine that triggers and to how descriptors are made (nki-dma-overview.rst), so that an engine
+# has several; where the hardware generates them, as it does by default on Trainium 2 (release notes of compiler 2.19),
+# a core has two generators (nki-dge.rst). With --disable-dge none are generated: the figures dma.generate and
 # dma.descriptor.write are 0. On Trainium 1 a kernel's loads pass one after another, as narrow ones show (dma.interval).
 RINGS = 2
 
@@ -47,10 +47,12 @@ NARROWER = (256, 64, 16, 1)  # windows to try where tiles would be spilled
 SEARCHED, MOST_SEARCHED = 20_000, 100_000  # instructions of a kernel of which five orders are tried, or two
 CENTRE = Scenario("scheduled by critical path", window=WINDOW, critical_path=True, copies=4)
 FAST = Scenario("scheduled, the oldest first, deep rotation, fast figures", window=WINDOW, copies=8, figures=-1)
-SLOW = Scenario("scheduled, the oldest first, two tiles in flight, slow figures", window=WINDOW, copies=2, figures=1, repeats=True,
-                rings=1)  # fmt: skip
+SLOW = Scenario("scheduled, the oldest first, two tiles in flight, slow figures", window=WINDOW, copies=2, figures=1,
+                repeats=True, rings=1)  # fmt: skip
 AS_WRITTEN = Scenario("order of the text, deep rotation", window=1, copies=8)
-AS_WRITTEN_SLOW = Scenario("order of the text, two tiles in flight, slow figures", window=1, copies=2, figures=1, rings=1)
+AS_WRITTEN_SLOW = Scenario(
+    "order of the text, two tiles in flight, slow figures", window=1, copies=2, figures=1, rings=1
+)
 AS_WRITTEN_FAST = Scenario("order of the text, deep rotation, fast figures", window=1, copies=8, figures=-1)
 
 
@@ -100,8 +102,8 @@ _OF_DMA = ("dma_bytes", "hbm_read_bytes", "hbm_written_bytes", "descriptors")
 
 
 def grown(trace: Trace, totals: dict[str, Any], rest: Unfolded) -> dict[str, Any]:
-    """Totals of the whole kernel, by how often the instructions of each engine, products and transfers run; a share of the
-    time stays what it is in the recorded part."""
+    """Totals of the whole kernel, by how often the instructions of each engine, products and transfers run; a share of
+    the time stays what it is in the recorded part."""
     if not trace.folds:
         return totals
     dma = np.array([k.startswith("dma_") or k == "sendrecv" for k in trace.kind])
@@ -171,8 +173,8 @@ def outcomes(trace: Trace, chip: str, cases: list[Scenario], changes: Changes, k
             return drafts[key]
 
         def best(case: Scenario, keep: bool) -> Outcome:
-            """A scheduler that would spill, or has no room in PSUM, looks less far ahead, and then keeps tiles where they
-            are; so does one whose order would take longer, as far as it is tried."""
+            """A scheduler that would spill, or has no room in PSUM, looks less far ahead, and then keeps tiles where
+            they are; so does one whose order would take longer, as far as it is tried."""
             turned, kept = turning[case.repeats], written if case.repeats else bare
             found: Outcome | None = None
             full: ValueError | None = None

@@ -15,7 +15,8 @@ def _likeness(t: Trace) -> Any:
     """Equal for ranks whose programs take the same time: they differ at most in which addresses they touch."""
     views = tuple((t.buffers[v.buffer].space, v.rows, v.pattern, v.dtype) for v in t.views)
     return (tuple(t.kind), tuple(t.line), tuple(t.outputs), tuple(t.inputs), tuple(t.core), views,
-            tuple((at, call.kind, call.bytes, tuple(map(len, call.groups))) for at, call in t.collectives.items()))  # fmt: skip
+            tuple((at, call.kind, call.bytes, tuple(map(len, call.groups)))
+                  for at, call in t.collectives.items()))  # fmt: skip
 
 
 def _meetings(t: Trace, rank: int) -> list[tuple[Any, int]]:

@@ -1,10 +1,10 @@
-"""What neuronxcc's middle end does not do twice: loads of the same data, and what a loop computes anew from what has not
-changed.
+"""What neuronxcc's middle end does not do twice: loads of the same data, and what a loop computes anew from what has
+not changed.
 
 Profiles of NKIBench's kernels say how many bytes each read from HBM: those whose repeated loads fit in SBUF read each
-element once (add_rmsnorm_matmul 42.0 MB of the 302 that its text loads, bmm 33.6 of 84), the others as often as they say
-(transpose_matmul 392 of 403). Of the tutorial's two Mamba kernels, the one whose product does not depend on the inner loop
-keeps Vector busy for one operation less."""
+element once (add_rmsnorm_matmul 42.0 MB of the 302 that its text loads, bmm 33.6 of 84), the others as often as they
+say (transpose_matmul 392 of 403). Of the tutorial's two Mamba kernels, the one whose product does not depend on the
+inner loop keeps Vector busy for one operation less."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -87,11 +87,15 @@ class Pass:
         t = self.trace
         kept = [at for at in range(len(t)) if at not in self.dropped]
         number = {at: n for n, at in enumerate(kept)}
-        column: dict[str, Any] = {name: [getattr(t, name)[at] for at in kept] for name in (*COLUMNS, "outputs", "inputs")}
+        column: dict[str, Any] = {
+            name: [getattr(t, name)[at] for at in kept] for name in (*COLUMNS, "outputs", "inputs")
+        }
         begun = np.searchsorted(kept, np.flatnonzero(t.begins))  # what is left out hands its region to what comes next
         column["begins"] = np.isin(np.arange(len(kept)), begun).tolist()
-        pairs: dict[str, Any] = {name: [(number[a], number[b]) for a, b in getattr(t, name) if a in number and b in number]
-                 for name in ("depends", "after")}  # fmt: skip
+        pairs: dict[str, Any] = {
+            name: [(number[a], number[b]) for a, b in getattr(t, name) if a in number and b in number]
+            for name in ("depends", "after")
+        }
         return replace(t, views=[self.place(v) for v in range(len(t.views))], no_reorder=[],
                        collectives={number[at]: c for at, c in t.collectives.items()}, **column, **pairs)  # fmt: skip
 
@@ -125,7 +129,8 @@ def _spans(trace: Trace, stands_for: dict[int, int]) -> dict[int, tuple[int, int
 
 
 def _fits(p: Pass, sbuf: int) -> bool:
-    """Whether there is room for the tiles that stand for others to stay, and for what else the kernel has, in rotation."""
+    """Whether there is room for the tiles that stand for others to stay, and for what else the kernel has, in
+    rotation."""
     t = p.trace
     spans = _spans(t, p.stands_for)
     kept = set(p.stands_for.values())
@@ -137,6 +142,10 @@ def _keeper(known: dict[Any, Result]) -> Callable[[int, Any, Result], None]:
         known.setdefault(key, made)
 
     return keep
+
+
+def _finder(known: dict[Any, Result]) -> Callable[[int, Any], Result | None]:
+    return lambda _, key: known.get(key)
 
 
 def _loads(p: Pass, sbuf: int) -> None:
@@ -162,15 +171,27 @@ def _loads(p: Pass, sbuf: int) -> None:
     for tensor in sorted(again, key=lambda n: -again[n]):
         before = set(p.dropped), dict(p.stands_for)
         first: dict[Any, Result] = {}
-        p.run(lambda at, tensor=tensor: source(at) == tensor, lambda _, key: first.get(key), _keeper(first))  # type: ignore[misc]
+        p.run(lambda at, tensor=tensor: source(at) == tensor, _finder(first), _keeper(first))  # type: ignore[misc]
         if not _fits(p, sbuf):
             p.dropped, p.stands_for = before
 
 
 def _invariants(trace: Trace, sbuf: int) -> Pass:
-    """What an instruction computed before from the same tiles, as the text names them: all of it where there is room, else
-    what it computed the last time that its line ran. A tile that is loaded anew is another one."""
-    moves = ("dma_", "nc_matmul", "nc_transpose", "memset", "iota", "core_barrier", "sendrecv", "register", "rand", "rng", "dropout")
+    """What an instruction computed before from the same tiles, as the text names them: all of it where there is room,
+    else what it computed the last time that its line ran. A tile that is loaded anew is another one."""
+    moves = (
+        "dma_",
+        "nc_matmul",
+        "nc_transpose",
+        "memset",
+        "iota",
+        "core_barrier",
+        "sendrecv",
+        "register",
+        "rand",
+        "rng",
+        "dropout",
+    )
     t = trace
     for all_of in (True, False):
         p = Pass(t)

@@ -1,8 +1,8 @@
 """Tiles that are overwritten as a whole, as so many tiles of one declaration.
 
-A tile that is declared outside of a loop and filled anew in each iteration need not be one place: the back end rotates the
-addresses of tiles by default (nki's release notes, "Address rotation"), so that the next load need not wait for the last
-use of what was there. Where a kernel gives an address, it does not."""
+A tile that is declared outside of a loop and filled anew in each iteration need not be one place: the back end rotates
+the addresses of tiles by default (nki's release notes, "Address rotation"), so that the next load need not wait for the
+last use of what was there. Where a kernel gives an address, it does not."""
 
 from dataclasses import replace
 
@@ -11,7 +11,15 @@ from trellis.nki.trace import Buffer, Trace, View
 __all__ = ["rotated"]
 
 # Instructions that may leave a part of what they write as it was, add to it, or tell another core of it.
-PARTIAL = ("tensor_copy_predicated", "nc_stream_shuffle", "dma_scatter", "dma_compute", "sendrecv", "register", "core_barrier")
+PARTIAL = (
+    "tensor_copy_predicated",
+    "nc_stream_shuffle",
+    "dma_scatter",
+    "dma_compute",
+    "sendrecv",
+    "register",
+    "core_barrier",
+)
 
 
 def _whole(view: View, buffer: Buffer, element_bytes: int) -> bool:

@@ -18,7 +18,8 @@ from trellis.nki.trace import Trace
 __all__ = ["add_call_options", "add_options", "argument", "Call", "call_of", "figures", "halves", "HELP", "module_of",
            "SubjectError"]  # fmt: skip
 
-HELP = """KERNEL is FILE.py:NAME, called with --arg; or FILE.py, a script, whose last kernel counts, or FILE.py:NAME without
+HELP = """\
+KERNEL is FILE.py:NAME, called with --arg; or FILE.py, a script, whose last kernel counts, or FILE.py:NAME without
 --arg, whose last call of that kernel counts."""
 
 
@@ -100,7 +101,11 @@ class _Constants(ast.NodeTransformer):
 
     def visit_Assign(self, node: ast.Assign) -> ast.Assign:  # noqa: N802
         for target in node.targets:
-            if isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple) and len(target.elts) == len(node.value.elts):
+            if (
+                isinstance(target, ast.Tuple)
+                and isinstance(node.value, ast.Tuple)
+                and len(target.elts) == len(node.value.elts)
+            ):
                 for k, each in enumerate(target.elts):
                     node.value.elts[k] = self._value(each, node.value.elts[k])
             else:

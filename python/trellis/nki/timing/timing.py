@@ -1,7 +1,6 @@
 """What a kernel's time is, and where it went."""
 
 import html
-import json
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -41,7 +40,9 @@ class Timing:
     high: float
     least: float
     most: float
-    start: tuple[float, float, float]  # a program's start and end, which nki.benchmark counts: as assumed, and its range
+    start: tuple[
+        float, float, float
+    ]  # a program's start and end, which nki.benchmark counts: as assumed, and its range
     instructions: int
     engines: dict[str, float]  # the part of the time that each is busy; "dma": that any DMA engine is
     waits: tuple[str, ...]  # the three things that it waited for most, in words
@@ -113,7 +114,10 @@ class Timing:
         table = f"<table><tr><th>line</th><th>critical path</th><th>busy</th></tr>{rows}</table>"
         if self.outcome is None or self.instructions > MOST_DRAWN:
             return head + table
-        return f'{head}{table}<iframe srcdoc="{html.escape(self._html())}" style="width:100%;height:32em;border:0"></iframe>'
+        return (
+            f'{head}{table}<iframe srcdoc="{html.escape(self._html())}" '
+            'style="width:100%;height:32em;border:0"></iframe>'
+        )
 
     def __str__(self) -> str:
         return words.report(self)
@@ -187,8 +191,8 @@ def _start(chip: str) -> tuple[float, float, float]:
 
 def time_of(trace: Trace, chip: str = "", changes: model.Changes = (), machine: str = "",
             late: dict[int, float] | None = None) -> Timing:
-    """Times a kernel's trace; on the chip that it was traced for, if none is named. Its collectives run on `machine`, else
-    on the chip's largest instances; `late`: seconds that some of them wait for other ranks."""
+    """Times a kernel's trace; on the chip that it was traced for, if none is named. Its collectives run on `machine`,
+    else on the chip's largest instances; `late`: seconds that some of them wait for other ranks."""
     chip = chip or trace.chip
     cases = model.scenarios(trace)
     keep = 3 * len(trace) < MOST_SPANS

@@ -44,8 +44,10 @@ def workload(out: Priced) -> str:
     first = out.job.classes[0]
     for one in out.job.classes:
         if _communicated(out, one.record) != _communicated(out, first.record):
-            raise ValueError(f"--workload: ranks like {first.recorded[0]} and {one.recorded[0]} differ in what they "
-                             "communicate, and a workload's text has one program for all ranks; --chakra writes one for each")
+            raise ValueError(
+                f"--workload: ranks like {first.recorded[0]} and {one.recorded[0]} differ in what they "
+                "communicate, and a workload's text has one program for all ranks; --chakra writes one for each"
+            )
     told = tasks(out.job, out.record)
     head = [f"# {' '.join(out.job.command)}: the step of ranks like rank {out.job.classes[out.slowest].recorded[0]}",
             f"ranks {out.job.world}"]  # fmt: skip

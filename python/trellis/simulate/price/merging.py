@@ -3,8 +3,8 @@
 In regions of torch.compile, elementwise operations and norms are taken as `trellis train price` takes what a compiler
 fuses: they find in SBUF what their neighbours left there, so that what Vector and Scalar do counts, and of their arrays
 only the part that the figure `operation.spill` says passes through memory. At a region's ends, what an elementwise
-operation reads or writes counts whole. What a backward pass needs has to be written all the same, so this is the most that
-merging saves.
+operation reads or writes counts whole. What a backward pass needs has to be written all the same, so this is the most
+that merging saves.
 """
 
 from collections import defaultdict

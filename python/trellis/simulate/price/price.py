@@ -13,8 +13,8 @@ from trellis.simulate.record.steps import Event
 
 __all__ = ["Priced", "price"]
 
-# The runtime's code on each physical core, by Neuron's documentation of device memory. It names `collectives` as well, but
-# documents no size of them.
+# The runtime's code on each physical core, by Neuron's documentation of device memory. It names `collectives` as well,
+# but documents no size of them.
 _RUNTIME = 96 << 20
 
 

@@ -13,8 +13,8 @@ __all__ = ["COMPUTE_FACTOR", "Rates", "ranks_words", "shift_ends"]
 
 COMPUTE_FACTOR = 1.25  # published step times lie within it of the model, four of five
 
-# As in `trellis train price`: an exchange's algorithm may be slower than the fastest by this part, it is searched for with
-# this effort, and at most so many groups are simulated at once.
+# As in `trellis train price`: an exchange's algorithm may be slower than the fastest by this part, it is searched for
+# with this effort, and at most so many groups are simulated at once.
 _ENOUGH, _EFFORT, _GROUPS = 0.03, 500_000, 64
 
 

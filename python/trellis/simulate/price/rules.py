@@ -84,8 +84,8 @@ def _of_added(o: Operation) -> dict[str, Any]:
 
 
 def _of_touched(o: Operation) -> dict[str, Any]:
-    """In place: what indices do not name stays where it is. Of the first operand, as much as each index tensor names, on
-    the axes that have none; what is put there is the last operand."""
+    """In place: what indices do not name stays where it is. Of the first operand, as much as each index tensor names,
+    on the axes that have none; what is put there is the last operand."""
     if not o.name.split(".")[1].endswith("_"):
         return _of_first_input(o)
     into, given = o.inputs[0], o.inputs[1:]

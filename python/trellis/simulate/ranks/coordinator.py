@@ -26,10 +26,11 @@ class TooShort(RankFailed):
 
     def __init__(self, rank: int, updates: int) -> None:
         super().__init__(
-            f"rank {rank}: the job ended after {updates} updates by its optimizer, before a step that can be recorded was "
-            "over: let it run for more steps, or ask for an earlier one with --step"
+            f"rank {rank}: the job ended after {updates} updates by its optimizer, before a step that can be recorded "
+            "was over: let it run for more steps, or ask for an earlier one with --step"
             if updates
-            else f"rank {rank}: the job ended without an update by an optimizer of torch: a step is what lies between two"
+            else f"rank {rank}: the job ended without an update by an optimizer of torch: a step is what lies between "
+            "two"
         )
         self.updates = updates
 

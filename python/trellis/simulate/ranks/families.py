@@ -28,12 +28,12 @@ def joined(world: int, known: Mapping[int, Known]) -> tuple[list[Family], list[s
             continue
         groups = _spread(world, told) if parent < 0 else _split(told, whole[parent].groups, list(known))
         if not groups:
-            raise Mismatch(f"groups {name} are made by their members alone, and {', '.join(map(str, told))} do not tell "
-                           f"which the others of {world} ranks are: make all groups on all ranks")  # fmt: skip
+            raise Mismatch(f"groups {name} are made by their members alone, and {', '.join(map(str, told))} do not "
+                           f"tell which the others of {world} ranks are: make all groups on all ranks")  # fmt: skip
         whole[which] = Family(name, tuple(sorted(groups)))
         if len(groups) > len(told):
-            assumed.append(f"groups {name} are made by their members alone: those of ranks that did not run are taken to be "
-                           f"like {', '.join(map(str, told))}")  # fmt: skip
+            assumed.append(f"groups {name} are made by their members alone: those of ranks that did not run are taken "
+                           f"to be like {', '.join(map(str, told))}")  # fmt: skip
     return whole, assumed
 
 

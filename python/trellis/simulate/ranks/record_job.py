@@ -32,8 +32,8 @@ def _nothing_ran(rank: int, device: str) -> str:
 
 def record_job(command: list[str], world: int, local_world: int, device: str, step: int, memory: int,
                routing: str = "") -> JobRecord:  # fmt: skip
-    """Raises RankFailed with what a rank said. Where no step is asked for and the job has too few for one that is like those
-    after it, it runs again, and its last is recorded."""
+    """Raises RankFailed with what a rank said. Where no step is asked for and the job has too few for one that is like
+    those after it, it runs again, and its last is recorded."""
     try:
         return _recorded(command, world, local_world, device, step, memory, routing)
     except TooShort as error:

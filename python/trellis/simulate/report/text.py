@@ -59,8 +59,8 @@ def _memory(out: Priced) -> list[str]:
     told = [_line("memory", f"{words.size(memory.peak)} at the peak of rank {most.recorded[0]}, of "
                             f"{words.size(out.capacity)}: {fits_words(out)}"),
             _line("", parts),
-            _line("", f"beside them the runtime's code {words.size(out.runtime)}; communicators' buffers 0 B, for no size "
-                      "is documented")]  # fmt: skip
+            _line("", f"beside them the runtime's code {words.size(out.runtime)}; communicators' buffers 0 B, for no "
+                      "size is documented")]  # fmt: skip
     if out.cuda_reserved_fits is not None and out.job.device != "neuron":
         told.append(_line("", _reserved(out)))
     return told
@@ -88,9 +88,9 @@ def _beside(out: Priced) -> list[str]:
     """What is no part of the step's time: what a compiler would merge, and checkpoints."""
     told = []
     if (m := out.merged).operations:
-        told.append(_line("compiled", f"merging {m.operations} elementwise operations and norms of compiled regions with "
-                                      f"their neighbours would save at most {words.seconds(m.saved)} of computation: a "
-                                      f"step of {words.seconds(m.time)}"))  # fmt: skip
+        told.append(_line("compiled", f"merging {m.operations} elementwise operations and norms of compiled regions "
+                                      f"with their neighbours would save at most {words.seconds(m.saved)} of "
+                                      f"computation: a step of {words.seconds(m.time)}"))  # fmt: skip
     for place, own, whole in checkpoints(out):
         told.append(_line("checkpoint", f"{words.size(own)} of all ranks' shards and {words.size(whole)} of whole "
                                         f"tensors are written in {place}; its time is not in the step's"))  # fmt: skip

@@ -2,12 +2,12 @@
 
 By its rules as PyTorch documents them (CUDA semantics, memory management; `PYTORCH_CUDA_ALLOC_CONF`):
 
-  - sizes are rounded up to 512 B; up to 1 MiB they come from segments of 2 MiB, up to 10 MiB from segments of 20 MiB, larger
-    ones from segments of their own size, rounded up to 2 MiB;
-  - the smallest free block that is large enough serves, of the same stream and pool; what is left of it is a block of its own
-    where that is 512 B (small) or more than 1 MiB (large); free neighbours become one block;
-  - with `expandable_segments:True`, a stream's pool is one segment, of which pages of 2 or 20 MiB are added at the end, or
-    where none are, as they are needed; the end serves last;
+  - sizes are rounded up to 512 B; up to 1 MiB they come from segments of 2 MiB, up to 10 MiB from segments of 20 MiB,
+    larger ones from segments of their own size, rounded up to 2 MiB;
+  - the smallest free block that is large enough serves, of the same stream and pool; what is left of it is a block of
+    its own where that is 512 B (small) or more than 1 MiB (large); free neighbours become one block;
+  - with `expandable_segments:True`, a stream's pool is one segment, of which pages of 2 or 20 MiB are added at the end,
+    or where none are, as they are needed; the end serves last;
   - with `max_split_size_mb:N`, larger blocks are not split, and serve sizes of their own class alone;
   - nothing is given back before `empty_cache`. The device is taken to have room: no allocation is tried again.
 """
@@ -26,7 +26,11 @@ _NO_LIMIT = 1 << 62
 
 def settings(told: str | None = None) -> dict[str, str]:
     """`expandable_segments:True,max_split_size_mb:512` as a program's environment says it."""
-    words = told if told is not None else os.environ.get("PYTORCH_ALLOC_CONF", os.environ.get("PYTORCH_CUDA_ALLOC_CONF", ""))
+    words = (
+        told
+        if told is not None
+        else os.environ.get("PYTORCH_ALLOC_CONF", os.environ.get("PYTORCH_CUDA_ALLOC_CONF", ""))
+    )
     return {key.strip(): value.strip() for key, _, value in (word.partition(":") for word in words.split(",")) if value}
 
 
@@ -61,7 +65,9 @@ class Caching:
             return None
         size = -(-size // ROUND) * ROUND
         pool = (stream, size > SMALL)
-        block = self._found(pool, size) or (self._expanded(pool, size) if self.expandable else self._segment(pool, size))
+        block = self._found(pool, size) or (
+            self._expanded(pool, size) if self.expandable else self._segment(pool, size)
+        )
         self._split(block, size)
         block.free = False
         self.allocated += block.size

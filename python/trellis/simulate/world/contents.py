@@ -36,8 +36,8 @@ class Contents:
         return value if reduction in _OF_EQUALS_THE_SAME else None
 
     def put(self, out: torch.Tensor, value: torch.Tensor | None) -> None:
-        """What a tensor has after a communication: this, if it is known and has as many elements. Otherwise a fake one's is
-        not known, and a real one keeps what it had."""
+        """What a tensor has after a communication: this, if it is known and has as many elements. Otherwise a fake
+        one's is not known, and a real one keeps what it had."""
         fits = value is not None and value.numel() == out.numel()
         kept = value.reshape(out.shape) if fits and value is not None else None
         if isinstance(out, FakeTensor):

@@ -182,7 +182,8 @@ def _of_cuda(settings: Settings, recorder: Recorder, told: dict[str, Any]) -> di
                         "_snapshot": lambda *_, **__: {"segments": [], "device_traces": []}}.items():  # fmt: skip
         setattr(cuda.memory, name, value)
     return {
-        **graphs, **_kinds(), "_cudart": _Tool(), "default_generators": (torch.default_generator,) * settings.local_world,
+        **graphs, **_kinds(), "_cudart": _Tool(),
+        "default_generators": (torch.default_generator,) * settings.local_world,
         "device_of": told["device"], "StreamContext": told["stream"], "set_sync_debug_mode": nothing,
         "memory_snapshot": cuda.memory.memory_snapshot, "memory_cached": told["memory_reserved"],
         "max_memory_cached": told["max_memory_reserved"], "can_device_access_peer": lambda *_: True,

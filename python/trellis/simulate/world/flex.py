@@ -26,10 +26,14 @@ def install(recorder: Recorder) -> None:
                        scale: float | None = None, enable_gqa: bool = False, return_lse: bool = False,
                        kernel_options: Any = None, **more: Any) -> Any:  # fmt: skip
         if not isinstance(getattr(query, "_local_tensor", query), FakeTensor):
-            return plain(query, key, value, score_mod, block_mask, scale, enable_gqa, return_lse, kernel_options, **more)
+            return plain(
+                query, key, value, score_mod, block_mask, scale, enable_gqa, return_lse, kernel_options, **more
+            )
         masked = block_mask is not None
         if masked:
-            recorder.assume(f"{recorder.places.now()}: flex_attention's mask is taken as causal, whatever else it leaves out")
+            recorder.assume(
+                f"{recorder.places.now()}: flex_attention's mask is taken as causal, whatever else it leaves out"
+            )
         if enable_gqa:
             key, value = (shared_heads(t, query.shape[1] // t.shape[1]) for t in (key, value))
         if value.shape[-1] == query.shape[-1]:

@@ -62,7 +62,8 @@ def _attention_backward(inputs: Shapes, _: Shapes) -> int:
 
 _RULES: dict[str, Callable[[Shapes, Shapes], int]] = {
     "aten.mm": _product, "aten.addmm": _added_product, "aten.bmm": _product, "aten.baddbmm": _added_product,
-    "aten.addbmm": _added_product, "aten._scaled_mm": _product, "aten._scaled_mm_v2": _product, "aten._int_mm": _product,
+    "aten.addbmm": _added_product, "aten._scaled_mm": _product, "aten._scaled_mm_v2": _product,
+    "aten._int_mm": _product,
     "aten._scaled_grouped_mm": _grouped, "aten._scaled_grouped_mm_v2": _grouped,
     "aten._grouped_mm": _grouped, "transformers.grouped_mm_fallback": _grouped,
     "transformers.grouped_mm_fallback_backward": _grouped_backward,

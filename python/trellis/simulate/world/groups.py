@@ -9,8 +9,8 @@ __all__ = ["Groups"]
 
 
 class Groups:
-    """Every rank makes all groups, its own and others', in the same order: so families have the same numbers. Of those that
-    members make alone each rank knows its own, and as many."""
+    """Every rank makes all groups, its own and others', in the same order: so families have the same numbers. Of those
+    that members make alone each rank knows its own, and as many."""
 
     def __init__(self, rank: int, world: int) -> None:
         self.rank = rank
@@ -30,8 +30,8 @@ class Groups:
 
     def made(self, ranks: Sequence[int], description: str | None, name: str | None,
              within: int | None = None) -> None:  # fmt: skip
-        """`name`: torch's, None where this rank is no member. `within`: the family of the group whose members alone make it,
-        -1 if it is their own."""
+        """`name`: torch's, None where this rank is no member. `within`: the family of the group whose members alone
+        make it, -1 if it is their own."""
         members = tuple(ranks)
         said = (description or "group").removeprefix("mesh_")
         groups = self._families[-1][1]

@@ -49,8 +49,8 @@ def program(command: list[str]) -> tuple[list[str], bool]:
         started = not module and os.path.basename(words[0]) in ("torchrun", "accelerate", "accelerate-launch")
         return program(words) if started else (words, module)
     if not os.path.isfile(first) and not os.path.isfile(os.path.join(first, "__main__.py")):
-        raise NotUnderstood(f"'{first}' of the job's command is not known: expected torchrun, python, accelerate launch, or a "
-                            "file of Python")  # fmt: skip
+        raise NotUnderstood(f"'{first}' of the job's command is not known: expected torchrun, python, accelerate "
+                            "launch, or a file of Python")  # fmt: skip
     return command, False
 
 

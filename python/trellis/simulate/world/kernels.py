@@ -182,8 +182,8 @@ def _of_triton(recorder: Recorder) -> None:
             while not isinstance(getattr(kernel, "__name__", None), str):
                 kernel = kernel.fn
             recorder.on_first()
-            recorder.assume(f"{recorder.places.now()}: what the triton kernel {kernel.__name__} computes is not known; each "
-                            "tensor that it gets is taken to move once")  # fmt: skip
+            recorder.assume(f"{recorder.places.now()}: what the triton kernel {kernel.__name__} computes is not known; "
+                            "each tensor that it gets is taken to move once")  # fmt: skip
             recorder.launched(kernel.__name__, tensors)
 
         launcher.run = launched

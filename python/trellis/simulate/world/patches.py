@@ -59,7 +59,9 @@ def _groups(settings: Settings, groups: Groups) -> None:
                            device_id: Any = None, sort_ranks: bool = True) -> Any:  # fmt: skip
         group = make(ranks, timeout, None, None, pg_tag, use_local_synchronization, group_desc, None, sort_ranks)
         members = list(range(settings.world)) if ranks is None else sorted(ranks) if sort_ranks else list(ranks)
-        return made(group, members, group_desc, backend, -1 if use_local_synchronization and ranks is not None else None)
+        return made(
+            group, members, group_desc, backend, -1 if use_local_synchronization and ranks is not None else None
+        )
 
     def split_group(parent_pg: Any = None, split_ranks: Any = None, timeout: Any = None, pg_options: Any = None,
                     group_desc: Any = None, backend: Any = None) -> Any:  # fmt: skip
@@ -264,7 +266,8 @@ def _sharded_at_first(recorder: Recorder) -> None:
 
 
 def _profilers(recorder: Recorder) -> None:
-    """torch's profilers see this host alone. Asked for an event of the device at each operation they would print a stack."""
+    """torch's profilers see this host alone. Asked for an event of the device at each operation they would print a
+    stack."""
     from torch.autograd import profiler
 
     begin, mark = profiler.profile.__init__, profiler.emit_nvtx.__init__

@@ -115,10 +115,13 @@ class Places:
             self._numbers.append(number)
 
     def _before(self, number: int) -> Place:
-        """Where autograd's last node before it was made: of a node whose operations made others, as a loss on distributed
-        tensors does, nothing else is known. Of one whose forward pass was not recorded: the line that goes backward."""
+        """Where autograd's last node before it was made: of a node whose operations made others, as a loss on
+        distributed tensors does, nothing else is known. Of one whose forward pass was not recorded: the line that goes
+        backward."""
         at = bisect.bisect_right(self._numbers, number)
-        return self._forward[self._numbers[at - 1]] if at else self._last if self._last.line else Place("", self._line())
+        return (
+            self._forward[self._numbers[at - 1]] if at else self._last if self._last.line else Place("", self._line())
+        )
 
     def _line(self) -> str:
         frame = sys._getframe(2)
@@ -142,7 +145,8 @@ def _optimized() -> type[nn.Module]:
         def _initialize(self) -> None:
             self.forward = self._orig_mod.__call__
 
-        def __call__(self, *args: Any, **kwargs: Any) -> Any:  # torch's warns of the hooks by which modules are followed
+        # torch's warns of the hooks by which modules are followed
+        def __call__(self, *args: Any, **kwargs: Any) -> Any:
             return nn.Module.__call__(self, *args, **kwargs)
 
     Optimized.__name__ = Optimized.__qualname__ = OptimizedModule.__name__

@@ -201,8 +201,9 @@ class Recorder(TorchDispatchMode):
                 self.places.now(),
                 f"the shape of what {func} gives depends on data, and there is no data here",
                 "make the shape a fixed one (a capacity, padding), or say --routing uniform where tokens are routed"
-                if any(self._here(x) for x in flat if isinstance(x, torch.Tensor)) else "on the host, what comes from the "
-                "device has none, nor what a module's constructor or torch.empty makes of 65,536 floats or more, or a script of 2^26",
+                if any(self._here(x) for x in flat if isinstance(x, torch.Tensor)) else "on the host, what comes from "
+                "the device has none, nor what a module's constructor or torch.empty makes of 65,536 floats or more, "
+                "or a script of 2^26",
             ) from None  # fmt: skip
         except RuntimeError as error:
             unknown = isinstance(error, (fake_tensor.UnsupportedOperatorException, NotImplementedError))
@@ -218,7 +219,11 @@ class Recorder(TorchDispatchMode):
             raise CannotRecord(self.places.now(), f"{func} gives a sparse tensor, and only data says how large it is",
                                "make it dense (sparse=False)")  # fmt: skip
         if isinstance(func, torch._ops.OpOverload):
-            if name not in _NO_WORK and (onto := _written(func, args, kwargs)) and not any(isinstance(t, FakeTensor) for t in onto):
+            if (
+                name not in _NO_WORK
+                and (onto := _written(func, args, kwargs))
+                and not any(isinstance(t, FakeTensor) for t in onto)
+            ):
                 self._arrived(func, flat, args, kwargs, done, outputs)
                 return onto_host(self, func, args, kwargs, done)
             self.values.follow(func, flat, args, kwargs, outputs)
@@ -227,7 +232,8 @@ class Recorder(TorchDispatchMode):
         return self._arrived(func, flat, args, kwargs, done, outputs)
 
     def _computed(self, func: Any, args: Any, kwargs: Any) -> Any:
-        """What an operator gives whose shape depends on data, if that is known: a tensor of the device with these values."""
+        """What an operator gives whose shape depends on data, if that is known: a tensor of the device with these
+        values."""
         made: Any
         real = {id(t): self.values.of(t) for t in tree_flatten((args, kwargs))[0] if isinstance(t, torch.Tensor)}
         if func is _PACKING and (lengths := self.values.of(args[1])) is not None:
@@ -292,7 +298,8 @@ class Recorder(TorchDispatchMode):
             mine = [i for i, of in enumerate(found) if family in of and inputs[i].dim()]
             theirs = [i for i, shard in enumerate(shards) if shard]
             changed = {id(t): t for t in [*(outputs[i] for i in theirs), *(inputs[i] for i in mine)] if id(t) in made}
-            told.append((family, tuple(mine), tuple(theirs), sum(_bytes(inputs[i]) for i in mine if id(inputs[i]) in reads),
+            told.append((family, tuple(mine), tuple(theirs),
+                         sum(_bytes(inputs[i]) for i in mine if id(inputs[i]) in reads),
                          sum(map(_bytes, changed.values()))))  # fmt: skip
         return tuple(told)
 

@@ -25,7 +25,8 @@ _ENDINGS = (".parquet", ".arrow", ".jsonl", ".jsonl.gz", ".json", ".json.gz", ".
 _SHARD = re.compile(r"^(.*)-(\d{5})-of-(\d{5})(\..*)$")
 # Words of names, as `datasets` reads them, and the split that each stands for.
 _SPLITS = {"train": "train", "training": "train", "test": "test", "testing": "test", "eval": "test",
-           "evaluation": "test", "validation": "validation", "valid": "validation", "val": "validation", "dev": "validation"}  # fmt: skip
+           "evaluation": "test", "validation": "validation", "valid": "validation", "val": "validation",
+           "dev": "validation"}  # fmt: skip
 
 
 def kind_of(path: pathlib.Path) -> str:
@@ -71,8 +72,8 @@ def _missing_split(source: pathlib.Path, split: str, splits: Iterable[str]) -> W
 
 
 def files_of(source: pathlib.Path, split: str | None) -> tuple[list[pathlib.Path], str]:
-    """A file is itself; a folder, the files of a data set's split in it. None: train, or the only one. And a line, where
-    other files are left out."""
+    """A file is itself; a folder, the files of a data set's split in it. None: train, or the only one. And a line,
+    where other files are left out."""
     if not source.exists():
         raise Wrong(f"{source}: no such file or folder")
     if not source.is_dir():

@@ -1,5 +1,5 @@
-"""What models of experts and of long sequences do: values narrower than queries, flex_attention with a mask, and an operator
-whose result is as long as data says, which is known here."""
+"""What models of experts and of long sequences do: values narrower than queries, flex_attention with a mask, and an
+operator whose result is as long as data says, which is known here."""
 
 import torch
 import torch.nn.functional as F

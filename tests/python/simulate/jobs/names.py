@@ -1,5 +1,5 @@
-"""What scripts for a GPU say of it, in a function each; which of them went how is a line of the file that is the argument.
-Then SyncBatchNorm and a hook that compresses gradients are trained."""
+"""What scripts for a GPU say of it, in a function each; which of them went how is a line of the file that is the
+argument. Then SyncBatchNorm and a hook that compresses gradients are trained."""
 
 import io
 import os
@@ -95,7 +95,8 @@ def devices_that_differ():
     try:
         torch.zeros(3, device="cuda") + torch.zeros(3)
     except RuntimeError as error:
-        assert "found" in str(error) and "neuron:0" in str(error) and "cpu" in str(error), error  # words of torch's version
+        # In the words of torch's version.
+        assert "found" in str(error) and "neuron:0" in str(error) and "cpu" in str(error), error
     else:
         raise AssertionError("a sum")
 
@@ -195,9 +196,9 @@ def optimizer_before_the_move():
     assert all(p.grad is not None for p in held)
 
 
-WAYS = (optimizer_before_the_move, compiled, loaded_by_name, loaded_by_device, loaded_by_names, loaded_by_function, loaded_from_a_gpu, default_device,
-        generators, is_cuda, loader, compressed, tools, graphs, numbers, devices_that_differ,
-        profiled, kinds, states_of_generators, loaded_by_the_devices_name)  # fmt: skip
+WAYS = (optimizer_before_the_move, compiled, loaded_by_name, loaded_by_device, loaded_by_names,
+        loaded_by_function, loaded_from_a_gpu, default_device, generators, is_cuda, loader, compressed, tools, graphs,
+        numbers, devices_that_differ, profiled, kinds, states_of_generators, loaded_by_the_devices_name)  # fmt: skip
 
 
 def main():

@@ -1,5 +1,5 @@
-"""As nanoGPT is trained: rows are drawn from data of the host, the next ones while the model runs, so that a step's first
-operation on the device is one of a model that is compiled and wrapped."""
+"""As nanoGPT is trained: rows are drawn from data of the host, the next ones while the model runs, so that a step's
+first operation on the device is one of a model that is compiled and wrapped."""
 
 import torch
 import torch.distributed as dist

@@ -1,5 +1,6 @@
-"""A Llama as a compiler would make its step: compiled, with gradients that lie in the buckets of DistributedDataParallel
-and a fused optimizer. bench/simulate_beside_train.py holds it against the same model of `trellis train`."""
+"""A Llama as a compiler would make its step: compiled, with gradients that lie in the buckets of
+DistributedDataParallel and a fused optimizer. bench/simulate_beside_train.py holds it against the same model of
+`trellis train`."""
 
 import torch
 import torch.distributed as dist

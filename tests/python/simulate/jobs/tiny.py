@@ -45,7 +45,9 @@ def main() -> None:
     if what == "any source":
         dist.recv(torch.empty(4, device=device))
     if what == "sparse":
-        nn.Embedding(8, 8, sparse=True, device=device)(torch.zeros(2, dtype=torch.int64, device=device)).sum().backward()
+        nn.Embedding(8, 8, sparse=True, device=device)(
+            torch.zeros(2, dtype=torch.int64, device=device)
+        ).sum().backward()
     model = nn.Sequential(Block(what), Block(what)).to(device)
     for block in model:
         fully_shard(block)

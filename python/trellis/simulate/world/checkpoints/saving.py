@@ -82,8 +82,8 @@ def _alone(recorder: Recorder, files: Files) -> None:
 
 
 def _loaded(recorder: Recorder) -> None:
-    """torch.load: a storage whose place is the device is one of the host, and the tensors that are made on it move there,
-    onto one storage."""
+    """torch.load: a storage whose place is the device is one of the host, and the tensors that are made on it move
+    there, onto one storage."""
     from torch import _utils as utils
 
     def placed(storage: Any, location: str) -> Any:
