@@ -20,7 +20,7 @@ LAUNCHERS = re.compile(r"^(RANK|WORLD_SIZE|LOCAL_|MASTER_|OMPI_|PMI|SLURM_|TRELL
 
 
 def bench(*arguments, environment={}, **how):
-    own = {k: v for k, v in os.environ.items() if not LAUNCHERS.match(k)}
+    own = {k: v for k, v in os.environ.items() if k == "TRELLIS_PROGRESS" or not LAUNCHERS.match(k)}
     return trellis("bench", *arguments, env=own | environment, **how)
 
 
