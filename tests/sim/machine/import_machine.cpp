@@ -11,6 +11,7 @@
 #include "sim/cluster/machine/import/machine_argument.h"
 #include "sim/cluster/machine/machine_cluster.h"
 #include "tests/folder.h"
+#include "tests/sim/machine/route_between.h"
 #include "tests/why.h"
 
 namespace trellis::sim {
@@ -21,16 +22,13 @@ std::string fault(std::string_view text) {
 }
 
 Time latency(const Machine& m, Rank from, Rank to) {
-  std::vector<ResourceId> way;
-  m.route(from, to, way);
   Time sum = 0;
-  for (ResourceId r : way) sum += m.latency(r);
+  for (ResourceId r : route_between(m, from, to)) sum += m.latency(r);
   return sum;
 }
 
 double rate(const Machine& m, Rank from, Rank to) {
-  std::vector<ResourceId> way;
-  m.route(from, to, way);
+  const std::vector<ResourceId> way = route_between(m, from, to);
   double least = m.rate(way.at(0));
   for (ResourceId r : way) least = std::min(least, m.rate(r));
   return least;
@@ -129,10 +127,8 @@ TEST(ImportOwn, ItsLastLevelMayBeItsCluster) {
     const Machine slow(spec);
     ASSERT_EQ(whole.dims(), joint.dims());
     const Rank last = whole.ranks() - 1;
-    std::vector<ResourceId> found, wanted;
-    whole.route(0, last, found);
-    joint.route(0, last, wanted);
-    EXPECT_EQ(found, wanted);
+    const std::vector<ResourceId> found = route_between(whole, 0, last);
+    EXPECT_EQ(found, route_between(joint, 0, last));
     for (const ResourceId r : found) {
       EXPECT_EQ(whole.rate(r), joint.rate(r));
       EXPECT_EQ(whole.between_hosts(r), joint.between_hosts(r));

@@ -6,16 +6,11 @@
 #include "schedule/algorithms/algorithm.h"
 #include "sim/cluster/machine/machine.h"
 #include "sim/cluster/price/price.h"
+#include "tests/sim/machine/route_between.h"
 #include "tests/why.h"
 
 namespace trellis::sim {
 namespace {
-
-std::vector<ResourceId> links_between(const Machine& m, Rank from, Rank to) {
-  std::vector<ResourceId> found;
-  m.route(from, to, found);
-  return found;
-}
 
 // Both neighbours of a unit are the same one, so routes, what a chip can send and the bisection count one link.
 TEST(MachineLinks, ADimensionOfTwoHasOneLink) {
@@ -24,15 +19,15 @@ TEST(MachineLinks, ADimensionOfTwoHasOneLink) {
     const Machine well(spec);
     EXPECT_EQ(well.injection(), 50e9) << name;
     EXPECT_EQ(well.bisection().rate, 50e9) << name;
-    EXPECT_EQ(links_between(well, 0, 1)[0] + 1, links_between(well, 1, 0)[0])
+    EXPECT_EQ(route_between(well, 0, 1)[0] + 1, route_between(well, 1, 0)[0])
         << name;  // the same port of the other chip
     what_if(spec, "dead:0-1");
-    EXPECT_EQ(why([&] { links_between(Machine(spec), 0, 1); }),
+    EXPECT_EQ(why([&] { route_between(Machine(spec), 0, 1); }),
               "no way that is tried leads from rank 0 to 1 round the dead links");
   }
   MachineSpec square = machine_spec("torus:2x2");
   what_if(square, "dead:0-1");
-  EXPECT_EQ(links_between(Machine(square), 0, 1).size(), 3U);
+  EXPECT_EQ(route_between(Machine(square), 0, 1).size(), 3U);
   EXPECT_EQ(Machine(square).injection(), 2 * 50e9);
 }
 
@@ -42,8 +37,8 @@ TEST(MachineLinks, ADeadCableBetweenRacksCostsTime) {
   const Machine well(spec);
   what_if(spec, "dead:0-288");
   const Machine ill(spec);
-  EXPECT_EQ(links_between(well, 0, 288).size(), 1U);
-  const auto round = links_between(ill, 0, 288);
+  EXPECT_EQ(route_between(well, 0, 288).size(), 1U);
+  const auto round = route_between(ill, 0, 288);
   EXPECT_EQ(round.size(), 5U);
   EXPECT_TRUE(std::ranges::all_of(round, [&](ResourceId r) { return ill.rate(r) > 0; }));
   const auto time = [](const Machine& m) {

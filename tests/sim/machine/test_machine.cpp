@@ -11,16 +11,11 @@
 #include "sim/cluster/price/price.h"
 #include "sim/cluster/workload/step_price.h"
 #include "sim/hardware/time/time_too_long.h"
+#include "tests/sim/machine/route_between.h"
 #include "tests/why.h"
 
 namespace trellis::sim {
 namespace {
-
-std::vector<ResourceId> way(const Machine& m, Rank from, Rank to) {
-  std::vector<ResourceId> found;
-  m.route(from, to, found);
-  return found;
-}
 
 const char* const shapes[] = {"torus:4x4x4",
                               "ring:7",
@@ -46,7 +41,7 @@ TEST(Machine, EveryTwoRanksAreJoined) {
     for (Rank d : m.dims()) widest += static_cast<std::size_t>(d);
     for (Rank a = 0; a < m.ranks(); a += 1 + m.ranks() / 37)
       for (Rank b = 0; b < m.ranks(); b += 1 + m.ranks() / 53) {
-        const auto links = way(m, a, b);
+        const auto links = route_between(m, a, b);
         EXPECT_EQ(links.empty(), a / m.cores() == b / m.cores()) << name << ' ' << a << ' ' << b;
         EXPECT_LE(links.size(), widest) << name;
         for (ResourceId r : links) {
@@ -59,23 +54,24 @@ TEST(Machine, EveryTwoRanksAreJoined) {
 
 TEST(Machine, TorusTakesTheShortWayDimensionByDimension) {
   const Machine m = machine_named("torus:8x8");
-  EXPECT_EQ(way(m, 0, 1).size(), 1U);
-  EXPECT_EQ(way(m, 0, 7).size(), 1U);
-  EXPECT_EQ(way(m, 0, 3 + 8 * 5).size(), 6U);
-  EXPECT_EQ(m.resource_name(way(m, 0, 7)[0]), "torus x- of chip 0");
-  EXPECT_EQ(way(m, 0, 4)[0], way(m, 0, 1)[0]);  // of two equally short ways it takes the forward one
+  EXPECT_EQ(route_between(m, 0, 1).size(), 1U);
+  EXPECT_EQ(route_between(m, 0, 7).size(), 1U);
+  EXPECT_EQ(route_between(m, 0, 3 + 8 * 5).size(), 6U);
+  EXPECT_EQ(m.resource_name(route_between(m, 0, 7)[0]), "torus x- of chip 0");
+  // Of two equally short ways it takes the forward one.
+  EXPECT_EQ(route_between(m, 0, 4)[0], route_between(m, 0, 1)[0]);
 }
 
 TEST(Machine, GoesRoundDeadLinks) {
   MachineSpec spec = machine_spec("torus:4x4");
   what_if(spec, "dead:0-1");
   const Machine m(spec);
-  const auto links = way(m, 0, 1);
+  const auto links = route_between(m, 0, 1);
   ASSERT_FALSE(links.empty());
   for (ResourceId r : links) EXPECT_GT(m.rate(r), 0);
   MachineSpec alone = machine_spec("mesh:2");
   what_if(alone, "dead:0-1");
-  EXPECT_EQ(why([&] { way(Machine(alone), 0, 1); }),
+  EXPECT_EQ(why([&] { route_between(Machine(alone), 0, 1); }),
             "no way that is tried leads from rank 0 to 1 round the dead links");
 }
 
@@ -90,7 +86,7 @@ TEST(Machine, GoesRoundDeadLinksOfEveryLevel) {
     const Machine ill(spec);
     for (Rank a = 0; a < ill.ranks(); ++a)
       for (Rank b = 0; b < ill.ranks(); ++b) {
-        const auto usual = way(well, a, b), links = way(ill, a, b);
+        const auto usual = route_between(well, a, b), links = route_between(ill, a, b);
         const auto alive = [&](ResourceId r) { return ill.rate(r) > 0; };
         ASSERT_TRUE(std::ranges::all_of(links, alive)) << name << ' ' << a << ' ' << b;
         if (std::ranges::all_of(usual, alive)) {
@@ -117,7 +113,7 @@ TEST(Machine, AMeshTakesAnotherOrderBeforeAStepAside) {
             differ += a / stride % size != b / stride % size ? 1 : 0;
             stride *= size;
           }
-          const std::size_t usual = way(well, a, b).size(), links = way(ill, a, b).size();
+          const std::size_t usual = route_between(well, a, b).size(), links = route_between(ill, a, b).size();
           if (differ != 1) {
             ASSERT_EQ(links, usual) << name << ' ' << defect << ' ' << a << ' ' << b;
           } else {
@@ -136,7 +132,7 @@ TEST(Machine, ANetworkInterfaceIsThatOfTheCluster) {
     what_if(spec, "nic:0:0.5");
     const Machine ill(spec);
     std::vector<std::string> all;
-    for (ResourceId r : way(well, from, to))
+    for (ResourceId r : route_between(well, from, to))
       if (ill.rate(r) != well.rate(r)) all.push_back(ill.resource_name(r));
     return all;
   };
@@ -214,7 +210,7 @@ TEST(Machine, TheLastLeafEndsWithTheMachine) {
   what_if(spec, "clos.oversubscription=2");
   const Machine m(spec);
   std::string named;
-  for (ResourceId r : way(m, 35, 0))
+  for (ResourceId r : route_between(m, 35, 0))
     if (m.span(r) > 1 && m.owner(r) == 32) named = m.resource_name(r);
   EXPECT_EQ(named, "clos level 1 out of chips 32 to 39");
 }
@@ -224,7 +220,7 @@ TEST(Machine, ClustersJoinHostsByTheirInterfaces) {
   EXPECT_EQ(m.ranks(), 256);
   EXPECT_EQ(m.dims(), (std::vector<Rank>{4, 4, 4, 4}));
   bool interface = false;
-  for (ResourceId r : way(m, 0, 70)) interface = interface || m.port_name(r).starts_with("efa");
+  for (ResourceId r : route_between(m, 0, 70)) interface = interface || m.port_name(r).starts_with("efa");
   EXPECT_TRUE(interface);
 }
 
@@ -234,9 +230,9 @@ TEST(Machine, LinksBetweenHostsAreKnownWhereALevelOfCoresComesFirst) {
   spec = joined(std::move(spec), 2, "m x 2");
   for (const Machine& m : {machine_named("trn1.32xlarge x 2"), Machine(std::move(spec))}) {
     int between = 0;
-    for (ResourceId r : way(m, 0, 32)) between += m.between_hosts(r) ? 1 : 0;
-    EXPECT_EQ(between, static_cast<int>(way(m, 0, 32).size())) << m.name();
-    for (ResourceId r : way(m, 0, 31)) EXPECT_FALSE(m.between_hosts(r)) << m.name();
+    for (ResourceId r : route_between(m, 0, 32)) between += m.between_hosts(r) ? 1 : 0;
+    EXPECT_EQ(between, static_cast<int>(route_between(m, 0, 32).size())) << m.name();
+    for (ResourceId r : route_between(m, 0, 31)) EXPECT_FALSE(m.between_hosts(r)) << m.name();
     EXPECT_EQ(ranks_of_host(m), 32) << m.name();
   }
 }
@@ -380,7 +376,7 @@ TEST(MachineLimits, ATimeThatCannotBeCountedIsRefused) {
 TEST(Machine, AMillionChipsTakeNoMemory) {
   const Machine m = machine_named("torus:100x100x100");
   EXPECT_EQ(m.ranks(), 1'000'000);
-  EXPECT_EQ(way(m, 0, 999'999).size(), 3U);
+  EXPECT_EQ(route_between(m, 0, 999'999).size(), 3U);
 }
 
 }  // namespace
